@@ -6,7 +6,7 @@ arrays of shape (K,).
 merge(n_a, mean_a, M2_a, n_b, mean_b, M2_b): as in 04b. It merges as many pairs as the arrays are long, and returns (n, mean, M2).
 
 merge_all(n, mean, M2): K is 1 or more, and need not be a power of two. It returns (n, mean, M2) of all groups together, one fp32 number each,
-and may call merge at most ceil(log2(K)) times: ten times for K = 1024, and for K = 1000 too. Groups of no numbers have n, mean and M2 of 0, and any or
+and may call merge, or a copy of it, at most ceil(log2(K)) times: ten times for K = 1024, and for K = 1000 too. Groups of no numbers have n, mean and M2 of 0, and any or
 all of them may be empty. Counts are whole numbers, and fp32 holds their sum exactly. A NaN in a mean reaches the mean of all. Means may be
 10000 times as large as the spread. Leave the inputs as they are.
 

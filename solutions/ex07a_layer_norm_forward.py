@@ -7,7 +7,7 @@ times: once for the mean, once for the variance, once to write
 
 N need not be a multiple of BLOCK. Columns lie next to one another; rows are stride_x (stride_y) elements apart, and
 row * stride_x can pass 2^31. Compute in fp32 whatever the dtype of x, w, b and y. Save mean and rstd, one
-number per row. A NaN or an Inf in a row makes all of its y NaN or Inf, and no other row's.
+number per row. A NaN or an Inf in a row makes its mean and all of its y NaN or Inf, and no other row's.
 
 The course launches the kernel for you. Check with the panel in lesson 07, or with `course check 07a` in a terminal.
 """

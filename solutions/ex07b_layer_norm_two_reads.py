@@ -7,7 +7,7 @@ bf16 or fp32, not always the same; mean and rstd (M,) are fp32, and the kernel s
 elements apart, and row * stride_x can pass 2^31. Compute in fp32, and round once, to y's dtype.
 
 No element of x may be read more than twice, and none of y at all. The digits of 07a are asked for: the mean may be 10000 times the spread, and one
-element may lie far from all others, wherever it stands. A NaN or an Inf in a row makes all of its y NaN or Inf, and no other row's.
+element may lie far from all others, wherever it stands. A NaN or an Inf in a row makes its mean and all of its y NaN or Inf, and no other row's.
 
 The course launches the kernel for you. Check with the panel in lesson 07, or with `course check 07b` in a terminal.
 """

@@ -75,7 +75,8 @@ class VerdictWriter:
 
     def write(self) -> Verdict:
         if flood := _describe_flood(self.run.ended):
-            return self._fail("output_flood", Finding("", flood))
+            cause = "output_flood" if self.run.ended == "flooded" else "writes_files"
+            return self._fail(cause, Finding("", flood))
         of_case = next((j for j in self.judged if j.raised), None)
         if self.run.import_error is not None:
             return self._write_exception(self.run.import_error, None)
@@ -104,7 +105,7 @@ class VerdictWriter:
         if raised.type == "OSError" and "File too large" in raised.text:
             size = runner.ResourceLimits.file_bytes >> 20
             return self._fail(
-                "output_flood",
+                "writes_files",
                 Finding(
                     "",
                     _("It wrote more than {size} MB to a file and was stopped.").format(size=size),
@@ -286,7 +287,7 @@ class VerdictWriter:
 
     def _write_raised(self, raised: Raised, of_case: Judged | None) -> Verdict:
         cause = (
-            "kernel_raised"
+            diagnosis.find_refusal_of_triton(raised) or "kernel_raised"
             if self.exercise.kind == "kernel"
             else diagnosis.find_refusal(raised) or "function_raised"
         )
@@ -439,7 +440,7 @@ def _describe_flood(ended: str) -> str:
 def _describe_excess(ended: str) -> str:
     if ended == "too much memory":
         return _("It took too much memory and was stopped.")
-    return _("It took too many processes and was stopped.")
+    return _("It took too many processes or threads and was stopped.")
 
 
 def _name_end(ended: str) -> str:

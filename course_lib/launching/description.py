@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+# Element 0 of a tensor lies at a multiple of this many bytes, like that of a new tensor of PyTorch.
+ALIGNMENT = 64
+
 
 @dataclass(frozen=True)
 class LaunchTensor:

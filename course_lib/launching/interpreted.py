@@ -13,12 +13,21 @@ from course_lib.interpreter import hooks, launch, schedule
 from course_lib.interpreter.bounds import Region, checked
 from course_lib.interpreter.findings import Schedule
 from course_lib.interpreter.hooks import Observer
-from course_lib.launching.description import Launch
+from course_lib.launching.description import ALIGNMENT, Launch
 from course_lib.launching.far import FarTensor
 
 
 def _ignore(access: hooks.MemoryAccess) -> None:
     pass
+
+
+def _copy_aligned(memory: bytes) -> np.ndarray:
+    """Return the bytes at an address that is a multiple of ALIGNMENT."""
+    room = np.empty(len(memory) + ALIGNMENT, np.uint8)
+    first = -room.ctypes.data % ALIGNMENT
+    copied = room[first : first + len(memory)]
+    copied[:] = np.frombuffer(memory, np.uint8)
+    return copied
 
 
 class PlacedLaunch:
@@ -27,7 +36,7 @@ class PlacedLaunch:
 
     def __init__(self, described: Launch, memory: bytes):
         self.launch = described
-        self.memory = np.frombuffer(bytearray(memory), dtype=np.uint8)
+        self.memory = _copy_aligned(memory)
         self._far = {
             tensor.name: FarTensor(tensor, self.memory)
             for tensor in described.tensors

@@ -378,6 +378,10 @@ def test_a_constant_is_made_of_numbers(constant):
         "A = tl.constexpr(triton.next_power_of_2(100))",
         "A = tl.constexpr(1 if 2 > 1 else 0)",
         "_, A = 1, tl.constexpr(2)",
+        "A = tl.constexpr((1, 2))",
+        "A = tl.constexpr(max([1, 2]))",
+        "A = tl.constexpr(sum(sorted((2, 1))))",
+        "A = tl.constexpr(tuple(list((1, 2))))",
     ],
 )
 def test_a_constant_goes_along_at_its_line(constant):
@@ -397,6 +401,12 @@ def test_a_constant_goes_along_at_its_line(constant):
         ("return math.__loader__", "is no number"),
         ("with a: return a", "is not possible here"),
         ("class B: pass\n    return a", "is not possible here"),
+        ("a[0] += 1\n    return a[0]", "compiles a kernel once, for all programs"),
+        ("for a[0] in range(3): pass\n    return a[0]", "compiles a kernel once"),
+        ("[[b]] = [a]\n    b[0] = 1\n    return b[0]", "compiles a kernel once"),
+        ("b = a\n    b[0] = 1\n    return b[0]", "compiles a kernel once"),
+        ("b = [a] * 3\n    b[0] = 1\n    return b[0]", ""),
+        ("b = [i for i in range(a)]\n    b[0], c = 1, 2\n    return b[0]", ""),
     ],
 )
 def test_a_function_of_constants_only_calculates(body, says):
@@ -409,6 +419,44 @@ def test_a_function_of_constants_only_calculates(body, says):
         assert says in str(refusal(text))
     else:
         assert "def g(a)" in taken(text)
+
+
+@pytest.mark.parametrize(
+    ("code", "default"),
+    [
+        ("[0]", True),
+        ("([0],)", True),
+        ("[0] * 4", True),
+        ("list((0,))", True),
+        ("list", True),
+        ("enumerate((0, 1, 2))", False),
+        ("zip((0, 1), (2, 3))", False),
+        ("max([0], [1])", True),
+        ("tuple([[0], [1]])", True),
+        ("tl.tuple((0,))", True),
+        ("tl.constexpr([0])", False),
+        ("triton.language.core.tuple", False),
+    ],
+)
+@pytest.mark.parametrize("decorator", ["@triton.constexpr_function", "@triton.jit"])
+def test_no_state_is_kept_between_programs(code, default, decorator):
+    """The interpreter would change it in every program; a compiler knows it once, before any."""
+    kernel = HEAD[HEAD.index("@") :] + "    x = tl.zeros([draw(BLOCK)], tl.float32)\n"
+    function = f"\n\n{decorator}\ndef draw(B, box=%s):\n    box += (1,)\n    return 1\n\n\n"
+    files = [f"{HEADS['kernel']}\n\nA = {code}\n{function % 'A'}{kernel}"]
+    if default:
+        files.append(f"{HEADS['kernel']}{function % code}{kernel}")
+    for text in files:
+        refused = refusal(text)
+        assert refused.cause == "not_allowed", refused
+        assert "can change" in str(refused) and "for all programs" in str(refused), refused
+
+
+def test_a_constant_is_not_made_by_a_function_of_the_file():
+    """What such a function returns may be a list, which keeps state."""
+    text = HEADS["kernel"] + "\n\n@triton.constexpr_function\ndef make():\n    return [0]\n\n\n"
+    text += "A = make()\n\n\n" + HEAD[HEAD.index("@") :] + "    x = A\n"
+    assert "the check runs none to make a constant" in str(refusal(text))
 
 
 @pytest.mark.parametrize(
@@ -744,12 +792,27 @@ def test_a_function_may_use_all_of_python(kind, lines):
         "torch.std(x)",
         "x.std",
         "getattr(x, 'var')()",
+        "statistics.covariance(x, x)",
+        "statistics.linear_regression(x, x)",
+        "statistics.NormalDist.from_samples(x)",
+        "torch.native_layer_norm(x, (3,), None, None, 0.0)[2]",
+        "torch.batch_norm_stats(x, 0.0)",
+        "F.batch_norm(x, w, w, training=True)",
+        "nn.LazyBatchNorm1d()",
+        "nn.InstanceNorm1d(3)",
+        "torch._fused_rms_norm(x, (3,))",
     ],
 )
 def test_a_shortcut_is_held_in_every_form(expression):
+    lines = f"import statistics\ny = {expression}"
     with pytest.raises(Unreadable, match=r"is a shortcut that this exercise forbids: a reason\."):
-        in_function(f"y = {expression}", "torch", {"var": "a reason"})
-    in_function(f"y = {expression}", "torch")
+        in_function(lines, "torch", {"var": "a reason"})
+    in_function(lines, "torch")
+
+
+def test_a_norm_of_numbers_is_no_shortcut():
+    lines = "y = torch.linalg.vector_norm(x)\ny = x.norm()\ny = F.normalize(x)"
+    in_function(lines, "torch", {"var": "a reason", "layer_norm": "a reason"})
 
 
 @pytest.mark.parametrize(
@@ -762,6 +825,8 @@ def test_a_shortcut_is_held_in_every_form(expression):
         "nn.GroupNorm",
         "torch.native_layer_norm",
         "torch.ops.aten.native_layer_norm",
+        "torch.batch_norm_stats",
+        "nn.LazyInstanceNorm1d",
     ],
 )
 def test_the_whole_answer_is_held_in_every_form(expression):
@@ -914,11 +979,73 @@ def test_a_function_that_returns_nothing_is_shown_at_its_first_line(tmp_path):
         ("x = torch._subclasses.fake_tensor", "insides of a library"),
         ("from numpy._core._methods import _mean", "insides of a library"),
         ("from torch.utils import no_dispatch", "dispatcher"),
+        # a name is resolved while the function runs
+        ("import logging.config", "finds code by its name"),
+        ("from logging.config import BaseConfigurator", "finds code by its name"),
+        ("x = BaseConfigurator({}).resolve('torch' + '.x')", "finds code by its name"),
+        ("x = typing.get_type_hints(f)", "finds code by its name"),
+        ("from typing import get_type_hints", "finds code by its name"),
+        ("x = typing.ForwardRef('x')", "finds code by its name"),
+        ("x = typing_extensions.evaluate_forward_ref(x)", "finds code by its name"),
+        ("from numpy.testing import measure", "finds code by its name"),
+        ("import torch.utils._pytree", "insides of a library"),
+        ("x = np.testing.runstring('x', {})", "finds code by its name"),
+        ("x = torch.fx.GraphModule(x, x)", "finds code by its name"),
+        ("x = Formatter().get_field('0.a', x, {})", "finds code by its name"),
+        ("x = torch.string", "insides of a library"),
+        ("x = torch.importlib", "insides of a library"),
+        ("x = torch.runpy", "insides of a library"),
+        # an annotation is evaluated
+        ("x: 'eval(1)' = x", "annotation"),
+        ("x: print(1) = x", "annotation"),
+        ("def g(x: 'f(x)' = 1): pass", "annotation"),
+        ("x = f.__annotations__", "insides"),
+        ("x = f.__annotate__", "insides"),
+        # an object is made out of bytes
+        ("x = torch.load('f')", "makes objects out of bytes"),
+        ("from torch import load", "makes objects out of bytes"),
+        ("x = np.load('f', allow_pickle=True)", "makes objects out of bytes"),
+        ("x = g(allow_pickle=True)", "makes objects out of bytes"),
+        ("x = np.lib.format.read_array('f')", "makes objects out of bytes"),
+        ("x.__setstate__(1)", "makes objects out of bytes"),
+        ("x = x.__reduce__()", "makes objects out of bytes"),
+        ("def __reduce__(self): return f, ()", "makes objects out of bytes"),
+        # a thread is started: PyTorch's dispatcher watches one
+        ("import concurrent.futures", "imports `concurrent`"),
+        ("from logging.handlers import QueueListener", "another thread"),
+        ("x = torch.multiprocessing.pool.ThreadPool(1)", "another thread"),
+        ("x = torch.nn.parallel.parallel_apply([f], [x])", "another thread"),
+        ("x = torch.nn.DataParallel(f)", "another thread"),
+        ("x = torch.utils.data.DataLoader(x)", "another thread"),
+        ("x = torch.jit.fork(f, x)", "another thread"),
     ],
 )
 def test_an_odd_line_is_noted(line, says):
-    (oddity,) = oddities.find_oddities(f"import torch\n\n\ndef f(x):\n    {line}\n    return x\n")
+    heads = "import torch, typing, typing_extensions; import numpy as np"
+    (oddity,) = oddities.find_oddities(f"{heads}\n\n\ndef f(x):\n    {line}\n    return x\n")
     assert oddity.line == 5 and says in oddity.words
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x = np.copy(torch.select(x, 0, 1)) + np.trace(x) + torch.trace(x) + np.array([1])",
+        "x = np.random.default_rng(0).normal(size=3)",
+        "x = torch.signal.windows.hann(4)",
+        "from collections.abc import Sequence",
+        "x: 'np.ndarray | None' = x",
+        "x: 'Callable[[int, float], tuple[torch.Tensor, ...]]' = x",
+        "x: typing.Literal['a', 1] = x",
+        "def g(x: 'the row') -> 'a sentence, not code': return x",
+        "x = np.lib.stride_tricks.sliding_window_view(x, 2)",
+        "from torch.utils.checkpoint import checkpoint",
+        "logging.getLogger('course').info('x')",
+        "x = g.load(x).format(x)",
+    ],
+)
+def test_a_usual_line_is_not_odd(line):
+    heads = "import torch, typing, logging; import numpy as np"
+    assert not oddities.find_oddities(f"{heads}\n\n\ndef f(x):\n    {line}\n    return x\n")
 
 
 @pytest.mark.parametrize("file", sorted(paths.SOLUTIONS.glob("ex*.py")), ids=lambda f: f.stem)
@@ -958,3 +1085,23 @@ def test_the_code_beside_the_entry_points_is_run_once_and_said(exercise, code, s
     assert (says in verdict.message) and bool(verdict.oddities) == bool(says)
     if says:
         assert says in verdict.oddities[0].words and verdict.oddities[0].line > text.count("\n")
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        file
+        for folder in (paths.ROOT / "tests/variants", paths.ROOT / "tests/slips/right")
+        for file in sorted(folder.glob("ex*.py"))
+    ],
+    ids=lambda file: file.stem,
+)
+def test_right_code_is_seldom_odd(file):
+    """What a few of these use goes past PyTorch's dispatcher, and is listed for that."""
+    exercise = catalog.get(file.stem[2:5])
+    if exercise.kind == "kernel":
+        return
+    text = file.read_text()
+    cut = needed.cut(parse(text, "ex.py"), text, "ex.py", exercise.entry_points, exercise.kind)
+    words = " ".join(oddity.words for oddity in oddities.find_oddities(cut))
+    assert not words or "dispatcher" in words, words

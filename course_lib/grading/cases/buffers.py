@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 import ml_dtypes
 import numpy as np
 
+from course_lib.launching.description import ALIGNMENT
+
 DTYPES = {
     "fp32": np.dtype(np.float32),
     "fp16": np.dtype(np.float16),
@@ -51,9 +53,7 @@ _ORDINARY = {
     "int32": (0x7A000000, 24),
     "int64": (0x7A00000000000000, 24),
 }
-# fewest elements on each side; a multiple of 16 bytes, so that pointers are aligned like those of
-# new tensors
-GUARD = 64
+GUARD = 64  # fewest elements on each side; a multiple of ALIGNMENT bytes
 
 
 def size_guard(elements: int) -> int:
@@ -111,11 +111,10 @@ class Tensor:
         return _POISON[self.values is None][self.dtype] if self.poison is None else self.poison
 
     def place_anew(self, rng: np.random.Generator) -> Tensor:
-        """Return the tensor at another address, which may be less aligned; an output starts as a
-        large finite number, not as NaN."""
+        """Return the tensor at another address; an output starts as a large finite number, not as
+        NaN."""
         first, bits = _ORDINARY[self.dtype]
-        # Move by whole words of 4 bytes: a GPU may refuse to load from a less aligned address.
-        moved = self.guard + int(rng.integers(1, GUARD)) * max(4 // self.itemsize, 1)
+        moved = self.guard + int(rng.integers(1, GUARD)) * (ALIGNMENT // self.itemsize)
         drawn = first + int(rng.integers(1 << bits))
         return replace(self, guard=moved, poison=None if self.values is not None else drawn)
 
@@ -133,12 +132,14 @@ class Tensor:
 
     @property
     def elements(self) -> int:
-        """Elements of the buffer that is sent to the child, guards included."""
+        """Elements of the buffer that is sent to the child, guards included. The buffer behind it
+        is aligned, too."""
         span = 1 + sum(
             (size - 1) * stride
             for size, stride in zip(self.shape, self.packed_strides, strict=True)
         )
-        return self.guard + span + self.guard
+        step = ALIGNMENT // self.itemsize
+        return -(-(self.guard + span + self.guard) // step) * step
 
     @property
     def nbytes(self) -> int:

@@ -19,38 +19,54 @@ def find_ignored(
     returned: Any,
 ) -> Iterator[str]:
     """Yield a sentence for each function that ``wanted`` asks to be called and that returns a value
-    on which ``returned`` does not depend.
+    on which ``returned`` does not depend, in all of the calls or in one of the ``least``.
 
     ``call`` runs ``function`` once more. In each run another value that the called function returns
     is made larger by 1.
     """
     module, before = vars(sys.modules[function.__module__]), _list_bytes(returned)
     for name, (least, _most) in wanted.items():
-        called, number, count = module[name], 0, int(0 < least <= _MOST_CALLS)
-        while number < count:
+        called, count = module[name], 1
 
-            def change(*arguments, _called=called, _number=number, **named):
-                nonlocal count
-                values = list(_called(*arguments, **named))
+        def is_same(number: int, changed_call: int | None, name=name, called=called) -> bool:
+            """Return True if the result stays if value ``number`` changes, of every call or of
+            one."""
+            calls = 0
+
+            def change(*arguments, **named):
+                nonlocal calls, count
+                values = list(called(*arguments, **named))
                 count = len(values)
-                values[_number] = values[_number] + 1
+                if changed_call in (None, calls):
+                    values[number] = values[number] + 1
+                calls += 1
                 return tuple(values)
 
             module[name] = change
             try:
-                same = _list_bytes(call()) == before
+                return _list_bytes(call()) == before
             except Exception:  # the code has checked the changed value and raised
-                same = False
+                return False
             finally:
                 module[name] = called
-            if same:
-                words = _(
-                    "`{caller}` calls `{name}`, and comes to the same result if `{name}` returns"
-                    " something else"
-                )
-                yield words.format(caller=function.__name__, name=name)
-                break
+
+        if not 0 < least <= _MOST_CALLS:
+            continue
+        number = 0
+        while number < count and not is_same(number, None):
             number += 1
+        if number < count:
+            words = _(
+                "`{caller}` calls `{name}`, and comes to the same result if `{name}` returns"
+                " something else"
+            )
+            yield words.format(caller=function.__name__, name=name)
+        elif any(is_same(number, at) for at in range(least) for number in range(count)):
+            words = _(
+                "`{caller}` comes to the same result if one of its calls of `{name}` returns"
+                " something else"
+            )
+            yield words.format(caller=function.__name__, name=name)
 
 
 def _list_bytes(returned: Any) -> list[bytes]:

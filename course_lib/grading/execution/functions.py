@@ -167,7 +167,8 @@ def _listening(function, wanted: dict[str, tuple[int, int | None]]) -> Iterator[
     differ from ``wanted``.
 
     ``wanted`` maps other entry points to the fewest and the most calls that ``function`` may make;
-    None is no limit.
+    None is no limit. Calls under another name count. Where there is a limit, another function of
+    the file may not be called instead: a few times per allowed call are enough for every helper.
     """
     module, found = vars(sys.modules[function.__module__]), []
     lines: dict[str, list[int]] = {name: [] for name in wanted}
@@ -180,13 +181,16 @@ def _listening(function, wanted: dict[str, tuple[int, int | None]]) -> Iterator[
         return listener
 
     called = {name: module[name] for name in wanted}
+    limits = [most for _least, most in wanted.values() if most is not None]
     module.update({name: listen(name, other) for name, other in called.items()})
     try:
-        yield found
+        with _counting(module, limits) as lines_by_code:
+            yield found
     finally:
         module.update(called)
     for name, (least, most) in wanted.items():
-        at, caller = lines[name], function.__name__
+        by_any_name = lines_by_code.pop(getattr(called[name], "__code__", None), [])
+        at, caller = max(lines[name], by_any_name, key=len), function.__name__
         if at and most == 0:
             words = _(
                 "`{caller}` calls `{name}`{line}; the exercise asks each for an algorithm of"
@@ -195,9 +199,7 @@ def _listening(function, wanted: dict[str, tuple[int, int | None]]) -> Iterator[
             words = words.format(caller=caller, name=name, line=describe_line(at[0]))
             found.append(Misuse(FaultKind.CALLS, words, line=at[0]))
         elif most is not None and len(at) > most:
-            words = _("`{caller}` calls `{name}` {count} times, where at most {most} are allowed")
-            words = words.format(caller=caller, name=name, count=len(at), most=most)
-            found.append(Misuse(FaultKind.OFTEN, words, line=at[most]))
+            found.append(_describe_often(caller, name, at, most))
         elif len(at) < least:
             words = _(
                 "`{caller}` calls `{name}` {count} times, where at least {least} are asked for"
@@ -208,6 +210,39 @@ def _listening(function, wanted: dict[str, tuple[int, int | None]]) -> Iterator[
                     words.format(caller=caller, name=name, count=len(at), least=least),
                 )
             )
+    most_of_others = _CALLS_OF_HELPERS * (1 + max(limits, default=0))
+    for code, at in lines_by_code.items():
+        if any(limits) and len(at) > most_of_others:
+            found.append(_describe_often(function.__name__, code.co_name, at, most_of_others))
+
+
+_CALLS_OF_HELPERS = 8  # calls of one helper per allowed call, such as one for each array
+
+
+def _describe_often(caller: str, name: str, at: list[int], most: int) -> Misuse:
+    words = _("`{caller}` calls `{name}` {count} times, where at most {most} are allowed")
+    words = words.format(caller=caller, name=name, count=len(at), most=most)
+    return Misuse(FaultKind.OFTEN, words, line=at[most])
+
+
+@contextlib.contextmanager
+def _counting(module: dict[str, Any], limits: list[int]) -> Iterator[dict[Any, list[int]]]:
+    """Yield a dictionary. After the block it maps the code of each function of ``module`` that ran
+    to the lines that called it. Without ``limits`` nothing is counted."""
+    lines: dict[Any, list[int]] = {}
+
+    def count(frame, event: str, argument) -> None:
+        code = frame.f_code
+        # a generator and a comprehension are no steps of their own
+        if event == "call" and frame.f_globals is module and not code.co_name.startswith("<g"):
+            lines.setdefault(code, []).append(frame.f_back.f_lineno)
+
+    if limits:
+        sys.setprofile(count)
+    try:
+        yield lines
+    finally:
+        sys.setprofile(None)
 
 
 def _find_learner() -> int | None:

@@ -37,7 +37,7 @@ _KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"rows": 2, "mean": 1.0}),
     "square": ("M = N: no shape tells rows from columns", "rows are taken for columns",
         {"mean": 1.0, "std": 2.0}),
-    "many rows": ("150 programs", "some number of rows is taken for all", {"mean": 1.0}),
+    "many rows": ("1200 programs", "some number of rows is taken for all", {"mean": 1.0}),
     "many programs": ("150 programs of two rows", "only the first programs do their work",
         {"rows": 2, "mean": 1.0}),
     "long row": ("24 padded lanes", "a sum stops at a power of two of columns", {}),

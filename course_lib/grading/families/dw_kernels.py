@@ -15,7 +15,7 @@ from itertools import product
 import numpy as np
 
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
-from course_lib.grading.cases.case import SharedCase
+from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.grading.families import by_hand
 from course_lib.grading.families.batteries import make_case
@@ -49,8 +49,20 @@ from course_lib.norms import reference
 _buffers = partial(make_case, of=SharedCase, partials_name="GROUP")
 _programs = partial(make_case, of=SharedCase, partials_name="P")
 _chunks = partial(make_case, of=SharedCase, block_name="BLOCK_N", rows_name="BLOCK_M")
+
+
+@dataclass(frozen=True)
+class _Sums(SharedCase):
+    """A case of the second stage. In the layout "far" the matrices of partial sums have FAR_STRIDE
+    columns, and only one program runs, which has the first N of them."""
+
+    def describe(self) -> str:
+        words = super().describe()
+        return words.replace(f"N = {self.N}", f"N = {FAR_STRIDE}", 1) if self.is_far else words
+
+
 _partials = partial(
-    make_case, of=SharedCase, partials_name="P", block_name="BLOCK_N", rows_name="BLOCK_P"
+    make_case, of=_Sums, partials_name="P", block_name="BLOCK_N", rows_name="BLOCK_P"
 )
 
 # In every case dy is normal with mean 0.5. The sums are those of buffers, chunks or programs, so
@@ -241,6 +253,10 @@ PARTIALS = (
         dtypes=(("dw", "bf16"),), rows=16, partials=40, orders=1),
     _partials("fp16 db", 40, 33, 16, "{partials}, dw in fp32", "dw is rounded to the dtype of db",
         dtypes=(("db", "fp16"),), rows=16, partials=40, orders=1),
+    _partials("far partial sums", 3, 16, 16,
+        "{partials}, and row 2 of the partial sums begins past 2^31: program 0 alone runs",
+        "the offset of a row of partial sums is computed in 32 bits", rows=4, partials=3, orders=1,
+        layout="far"),
 )  # fmt: skip
 
 PERSISTENT = (
@@ -553,7 +569,9 @@ def _plan_buffers(case: SharedCase, kernel: str, rng: np.random.Generator) -> Pl
 def _plan_partials(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
     plan = _plan_sum(case, kernel, rng, ("dw_partial", "db_partial"), case.partials)
     return _extend_plan(
-        plan, [case.partials, case.N], {"BLOCK_P": case.rows, "BLOCK_N": case.block}
+        plan,
+        [case.partials, FAR_STRIDE if case.is_far else case.N],
+        {"BLOCK_P": case.rows, "BLOCK_N": case.block},
     )
 
 
@@ -577,9 +595,10 @@ def _plan_sum(
                 name,
                 "fp32",
                 values.shape,
-                (case.N, 1),
+                (FAR_STRIDE if case.is_far else case.N, 1),
                 values,
-                guard=size_guard((case.rows + 1) * case.N + case.block),
+                case.is_far,
+                size_guard(case.block if case.is_far else (case.rows + 1) * case.N + case.block),
             )
         )
         expected[name[:2]] = make_expected(

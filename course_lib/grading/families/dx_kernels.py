@@ -104,7 +104,7 @@ RMS_NORM_DX = (
     make_case("fp32 weights", 2, 33, 64),
     make_case("fp32 dx", 2, 33, 64),
     make_case("fp32 dy", 2, 33, 64),
-    make_case("many rows", 150, 3, 16),
+    make_case("many rows", 1200, 3, 16),
     make_case("8200 columns", 1, 8200, 16384),
     make_case("zeros", 5, 17, 32, "0 in x, in w and as sums of rows whose terms are not 0",
         "an element or a sum that is 0 is taken for padding"),

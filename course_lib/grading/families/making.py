@@ -129,7 +129,7 @@ def make_expected(
     to a row with a NaN or an Inf.
 
     ``infinite``: they also differ in whether an Inf ends as Inf or as NaN, where the formula gives
-    NaN.
+    NaN; and the statement of an exercise may allow both for a NaN, too.
     """
     allowed = np.asarray(tolerance.bound_error(terms, values, dtype))
     if free:

@@ -9,7 +9,7 @@ import numpy as np
 
 from course_lib.grading.cases.buffers import Tensor, compute_strides
 from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
+from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.grading.families.batteries import list_far_out, make_case
 from course_lib.grading.families.making import (
     FIXED_EPS,
@@ -85,7 +85,8 @@ def _plan_layer_norm(case: Case, entry_point: str, rng: np.random.Generator) -> 
             + np.abs(b.astype(np.float64))
             + np.abs(want.y)
         )
-    return _make_plan(case, entry_point, x, {"w": w, "b": b}, want.y, terms)
+    expected = make_expected(want.y, terms, case.dtype, infinite=case.has_bad_row)
+    return _make_plan(case, entry_point, x, {"w": w, "b": b}, expected)
 
 
 def _plan_rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
@@ -93,22 +94,17 @@ def _plan_rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Pl
     with np.errstate(invalid="ignore"):
         want = reference.rms_norm(x, w, case.eps).y
         terms = np.abs(w.astype(np.float64)) + np.abs(want)
-    return _make_plan(case, entry_point, x, {"w": w}, want, terms)
+    expected = make_expected(want, terms, case.dtype, infinite=case.fill == "inf row")
+    # beside the Inf RMSNorm gives 0, or NaN if the row was first scaled by its largest element
+    if case.fill == "inf row":
+        expected.allowed[1, np.isfinite(want[1])] = np.nan
+    return _make_plan(case, entry_point, x, {"w": w}, expected)
 
 
 def _make_plan(
-    case: Case,
-    entry_point: str,
-    x: np.ndarray,
-    vectors: dict[str, np.ndarray],
-    y: np.ndarray,
-    terms: np.ndarray,
+    case: Case, entry_point: str, x: np.ndarray, vectors: dict[str, np.ndarray], expected: Expected
 ) -> Plan:
     shape = (case.N,) if case.vector else (*(case.leading or (case.M,)), case.N)
-    expected = make_expected(y, terms, case.dtype, infinite=case.fill == "inf row")
-    # beside the Inf RMSNorm gives 0, or NaN if the row was first scaled by its largest element
-    if case.fill == "inf row":
-        expected.allowed[1, np.isfinite(y[1])] = np.nan
     tensors = (
         Tensor("x", case.dtype, shape, choose_strides(case.layout, shape), x.reshape(shape)),
         *(

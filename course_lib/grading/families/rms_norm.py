@@ -66,7 +66,7 @@ RMS_NORM = (
     make_case("fp32 weights", 2, 33, 64, "x in fp16, w in fp32"),
     make_case("fp32 out", 2, 33, 64, dtypes=(("x", "bf16"), ("w", "fp16"))),
     make_case("fp32 in", 2, 33, 64, dtypes=(("y", "fp16"), ("w", "bf16"))),
-    make_case("many rows", 150, 3, 16),
+    make_case("many rows", 1200, 3, 16),
     make_case("8200 columns", 1, 8200, 16384),
     make_case(
         "sliced", 4, 50, 64, "the matrices are slices of wider ones, so their row strides differ"
@@ -107,7 +107,7 @@ RMS_NORM_BLOCKED = (
     make_case("fp32 weights", 2, 33, 16, "x in fp16, w in fp32"),
     make_case("fp32 out", 2, 33, 16, dtypes=(("x", "bf16"), ("w", "fp16"))),
     make_case("fp32 in", 2, 33, 16, dtypes=(("y", "fp16"), ("w", "bf16"))),
-    make_case("many rows", 150, 20, 16),
+    make_case("many rows", 1200, 20, 16),
     make_case("16400 columns", 1, 16400, 256),
     make_case(
         "sliced", 4, 50, 16, "the matrices are slices of wider ones, so their row strides differ"

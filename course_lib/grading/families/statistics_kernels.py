@@ -50,7 +50,7 @@ _COMMON = (
     make_case("one column", 2, 1, 16,
         "N = 1: the variance is 0, and 15 lanes never see an element"),
     make_case("one row", 1, 129, 128, "M = 1, one column in the second block"),
-    make_case("many rows", 150, 3, 16),
+    make_case("many rows", 1200, 3, 16),
     make_case("16400 columns", 1, 16400, 256),
     make_case("bf16, mostly padding", 3, 9, 64, "55 padded lanes, mean 3",
         "counts or means are kept in bf16", dtype="bf16", mean=3.0, std=0.25),
@@ -272,6 +272,7 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
                 "mask_missing" if moves else "lane_counts",
                 partial(_merge_lanes, lanes=lanes, by_count=by_count),
             )
+    yield from vary(_merge_wrong_lanes, "padding_in_variance", padding_in_M2=[True])
     for share in _WRONG_SHARES:
         # The term that the distance adds to M2 is right, or is computed from the wrong share, too.
         between = [_add_between, _share_between(share, 0), _share_between(share, 1)]
@@ -366,6 +367,7 @@ def _run_lanes(
     padding_counts: bool = False,
     padding_moves: bool = False,
     padding_squares: bool = True,
+    padding_in_M2: bool = False,
     other: float = 0.0,
     columns: Callable[[Case], slice | np.ndarray] | None = None,
     round_count: Callable[[np.ndarray], np.ndarray] | None = None,
@@ -373,8 +375,8 @@ def _run_lanes(
 ) -> Partials:
     """Return count, mean and M2 of every lane, (M, BLOCK) each, by Welford with a mistake.
 
-    The mistake is in the product, the count, the padding (which may change the mean alone, and not
-    M2), or the columns.
+    The mistake is in the product, the count, the padding (which may change the mean alone, or M2
+    alone), or the columns.
     """
     x, block = p.inputs["x"], p.case.block
     x = x if columns is None else x[:, columns(p.case)]
@@ -395,14 +397,16 @@ def _run_lanes(
     means = np.zeros((len(blocks) + 1, M, block))
     for k, (here, move, divisor) in enumerate(zip(blocks, moves, divisors, strict=True)):
         means[k + 1] = means[k] + np.where(move, here - means[k], 0.0) / divisor
-    old, new = np.where(moves, blocks - means[:-1], 0.0), blocks - means[1:]
+    old = np.where(moves | padding_in_M2, blocks - means[:-1], 0.0)
+    new = blocks - means[1:]
     squares = {
         "both": old * new,
         "old": old * old,
         "new": new * new,
         "old, shared": old * old / divisors,
     }[which]
-    M2 = np.where(inside | (padding_moves & padding_squares), squares, 0.0).sum(axis=0)
+    takes_part = inside | padding_in_M2 | (padding_moves & padding_squares)
+    M2 = np.where(takes_part, squares, 0.0).sum(axis=0)
     return counts[-1], means[-1], M2
 
 
@@ -488,6 +492,9 @@ def _list_sums_models() -> Iterator[tuple[str, Model]]:
             ),
         )
     yield "lane_counts", lambda p: _add_up_lanes(p, counts=lambda n, p: full(p)[0])
+    for off in (0, 1):
+        yield "lane_counts", partial(_count_lanes_wrong, off=off, by_lane=True)
+    yield "lane_counts", partial(_count_lanes_wrong, off=0, by_lane=False)
     for lanes in (lambda p: p.case.block, lambda p: min(p.case.block, p.case.N)):
         yield (
             "merge_weights",
@@ -497,6 +504,14 @@ def _list_sums_models() -> Iterator[tuple[str, Model]]:
         )
     yield "mask_missing", lambda p: _add_up_lanes(p, lanes=spoilt)
     yield from _list_welford_models()
+
+
+def _count_lanes_wrong(p: Plan, off: int, by_lane: bool) -> Outputs:
+    """Return the statistics if a lane counts (N - lane) // BLOCK + ``off``, or N // BLOCK in each
+    lane."""
+    lanes = np.arange(p.case.block) if by_lane else np.zeros(p.case.block, int)
+    counts = (p.case.N - lanes) // p.case.block + off
+    return _add_up_lanes(p, weights=lambda n, p: counts, counts=lambda n, p: counts)
 
 
 def _add_up_lanes(

@@ -288,7 +288,7 @@ def _list_skip_models() -> Iterator[tuple[str, Model]]:
         yield "skip_misapplied", lambda p, skip=skip: {"dx": compute_wrong_dx(p) + skip(p)}
     yield "skip_misapplied", lambda p: {"dx": compute_wrong_dx(_add_to_wdy(p))}
     yield "skip_misapplied", lambda p: {"dx": compute_wrong_dx(_add_to_dy(p))}
-    yield "skip_misapplied", lambda p: {"dw": _compute_wrong_sum(_add_to_dy(p), xhat="xhat")}
+    yield "skip_in_dw", lambda p: {"dw": _compute_wrong_sum(_add_to_dy(p), xhat="xhat")}
     yield "skip_misapplied", lambda p: {"dx": compute_wrong_dx(_add_to_dy(p)) + p.inputs["dskip"]}
     for dtype in ("fp16", "bf16"):
         yield (

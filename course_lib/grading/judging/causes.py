@@ -485,6 +485,11 @@ CAUSES: dict[str, Cause] = {
         "lanes past the last column take part",
         "For which N do all your cases pass? What do the spare lanes load?",
     ),
+    "masked_off": Cause(
+        "what a masked lane holds takes part",
+        "A lane that a load masks off holds anything at all, unless `other=` says what: here it is"
+        " NaN. Which of your loads has a mask, and where does what such a lane holds go?",
+    ),
     "not_0_past_the_end": Cause(
         "y does not hold 0 past the end of a row",
         "Take a lane past the end of its row, where the deviation is 0. What does your formula for"
@@ -525,7 +530,7 @@ CAUSES: dict[str, Cause] = {
     "offset_32_bit": Cause(
         "row offsets overflow 32 bits",
         "row * stride passes 2^31 here. How wide is the row's number, which you made of"
-        " `tl.program_id`?",
+        " `tl.program_id`, `tl.arange` or a loop?",
     ),
     "column_offset_32_bit": Cause(
         "column offsets overflow 32 bits",
@@ -607,8 +612,13 @@ CAUSES: dict[str, Cause] = {
     "bad_row_inside": Cause(
         "the row with a NaN or an Inf does not hold what the formula makes of it",
         "Only row 1 is wrong, which holds a NaN or an Inf itself. Work its elements out from the"
-        " formula: what is 1 / sqrt(Inf), and what is a finite number times that? Which step of"
-        " yours makes a NaN of it, as Inf / Inf and 0 * Inf do?",
+        " formula, with what row 1 holds. Which step of yours comes to something else?",
+        of_rms_norm=(
+            "the row with a NaN or an Inf does not hold what the formula makes of it",
+            "Only row 1 is wrong, which holds a NaN or an Inf itself. Work its elements out from"
+            " the formula: what is 1 / sqrt(Inf), and what is a finite number times that? Which"
+            " step of yours makes a NaN of it, as Inf / Inf and 0 * Inf do?",
+        ),
     ),
     "bad_row_spreads": Cause(
         "a NaN or Inf spreads further than the formula takes it",
@@ -818,6 +828,11 @@ CAUSES: dict[str, Cause] = {
             ),
         ),
     ),
+    "skip_in_dw": Cause(
+        "dskip takes part in dw",
+        "dskip is the gradient that goes past the norm. Is there a w on its way, and which of the"
+        " two gradients does it reach?",
+    ),
     "skip_misapplied": Cause(
         "dskip is not added to dx as it comes",
         "x goes into the norm, and on past it. By how much does a step of x move what goes past it,"
@@ -912,6 +927,11 @@ CAUSES: dict[str, Cause] = {
         "Subtract 10 from the row 11, 13. Its variance stays as it is. What happens to its mean,"
         " and what gives the right one back?",
     ),
+    "row_out_of_range": Cause(
+        "the row holds a number that is not between -1e6 and 1e6",
+        "How large is the largest number that your function returns for this N, and how does it"
+        " grow with N?",
+    ),
     "row_does_not_defeat": Cause(
         "the shifted formula loses too little in this row",
         "E[d^2] is the variance plus the square of the distance from x[0] to the mean. How far away"
@@ -970,6 +990,11 @@ CAUSES: dict[str, Cause] = {
         "One part is the number 0, the other the number 2: M2 of both together is 2. What does"
         " yours give, and what if the other part is the number 2 twice?",
     ),
+    "merge_direction": Cause(
+        "the merged mean lies on the wrong side",
+        "The mean of a is 2, that of b is 6. Into which direction does b pull the mean of both, and"
+        " into which does your line?",
+    ),
     "merge_weights": Cause(
         "the means are weighed wrongly",
         "One part has a thousand numbers, the other has one. Near which of the two means must the"
@@ -1020,7 +1045,7 @@ CAUSES: dict[str, Cause] = {
         " d / count there?",
     ),
     "lane_counts": Cause(
-        "lanes count elements that they never saw",
+        "a lane counts more or fewer elements than it has seen",
         "Five columns in eight lanes: what should lane 6 count, and what does yours?",
     ),
     "outputs_swapped": Cause(
@@ -1188,6 +1213,16 @@ CAUSES: dict[str, Cause] = {
             "the code prints too much",
             "Which values do you want to see, and how often does the line run that prints them?",
         ),
+    ),
+    "writes_files": Cause(
+        "the code writes more to files than a check has room for",
+        "Which line writes a file, and does the exercise ask for one? The check looks at what comes"
+        " back, and at no file.",
+    ),
+    "misaligned": Cause(
+        "a tensor descriptor begins at an address that it cannot have",
+        "A tensor descriptor begins at a multiple of 16 bytes. At which byte of its tensor does"
+        " this one begin, in each program? Which loads take any address?",
     ),
     "would_not_compile": Cause(
         "the kernel runs here, but a GPU's compiler refuses it",

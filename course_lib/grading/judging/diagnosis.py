@@ -45,6 +45,13 @@ def find_refusal(raised: Raised) -> str | None:
     return next((cause for cause, words in _REFUSALS if words.search(raised.text)), None)
 
 
+def find_refusal_of_triton(raised: Raised) -> str | None:
+    """Find the cause of an error that Triton's interpreter raised, from its words; return None for
+    any other error."""
+    is_address = raised.type == "AssertionError" and "must be 16-byte aligned" in raised.text
+    return "misaligned" if is_address else None
+
+
 def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
     """Find the identifier of the cause. ``judged`` has at least one failed case; ``parts`` are
     those of the exercise."""
@@ -63,6 +70,7 @@ def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
         or _find_layout_cause(failed)
         or _find_memory_cause(failed, parts)
         or _find_common_cause(alike, failed, of_parts)
+        or _find_masked_off_cause(alike, failed)
         or "wrong_values"
     )
 
@@ -286,6 +294,38 @@ def _find_symptom(causes: Iterable[tuple[str, Symptom]], failed: list[Judged]) -
     return next(
         (cause for cause, symptom in causes if all(symptom(j.plan, j.outputs) for j in failed)),
         None,
+    )
+
+
+def _find_masked_off_cause(judged: list[Judged], failed: list[Judged]) -> str | None:
+    """Find the cause if masked lanes bring in NaN: the interpreter puts one into each lane that a
+    load without `other` masks off.
+
+    Only cases with masked lanes fail, and all that is wrong is NaN where a number belongs.
+    """
+    if any(not j.passed and not _has_masked_lanes(j.plan) for j in judged):
+        return None
+    return "masked_off" if all(_is_nan_for_numbers(j) for j in failed) else None
+
+
+def _has_masked_lanes(plan: Plan) -> bool:
+    case = plan.case
+    chunk = getattr(case, "chunk", 0)
+    return bool(plan.grid) and (
+        case.padded_lanes > 0
+        or _has_short_tile(case)
+        or (chunk > 0 and (chunk % case.rows != 0 or case.M % chunk != 0))
+        or "keep" in plan.inputs
+    )
+
+
+def _is_nan_for_numbers(judged: Judged) -> bool:
+    wrong = [
+        (judged.outputs[name][elements.wrong], judged.plan.expected[name].values[elements.wrong])
+        for name, elements in judged.elements.items()
+    ]
+    return bool(wrong) and all(
+        np.isnan(got).all() and np.isfinite(want).all() for got, want in wrong
     )
 
 

@@ -654,6 +654,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "offset_32_bit": (_find_widths,),
     "column_offset_32_bit": (_find_column_widths,),
     "mask_missing": _MASKS,
+    "masked_off": (_find_others,),
     "padding_in_variance": (_find_unmasked_deviations,),
     "padding_in_c1": (_find_others,),
     "partly_written": (

@@ -44,6 +44,9 @@ _BUILTINS_OF_KERNELS = frozenset(
 _BUILTINS_OF_CONSTANTS = frozenset(
     "range min max abs float int bool len list tuple sum round pow divmod sorted enumerate zip".split()  # noqa: E501
 )
+# builtins whose result can change; and those that turn such a value into one that cannot
+_MAKE_CHANGEABLE = frozenset("list sorted enumerate zip".split())
+_CONSUME = frozenset("tuple min max sum len".split())
 # Triton sets these on instances, so its classes do not list them
 _ATTRIBUTES_OF_INSTANCES = frozenset(
     """shape numel type dtype value values name element_ty scalar strides block_shape primitive_bitwidth int_bitwidth
@@ -165,6 +168,8 @@ class _FileCheck:
         self.functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)} - {
             getattr(node, "name", "") for node in {*self.kernels, *self.constexpr_functions}
         }
+        # No constant calls these: what they return could change.
+        self.run_by_python = self.functions | {node.name for node in self.constexpr_functions}
 
     def refuse(self, node: ast.AST, what: str, cause: str = "not_allowed"):
         while not isinstance(node, Located):
@@ -286,11 +291,50 @@ class _FileCheck:
         )
 
     def check_constants(self, values: Sequence[ast.expr | None], node: ast.AST) -> None:
-        """Refuse expressions that do more than calculate: Python evaluates them when it imports the
-        file."""
+        """Refuse expressions that do more than calculate, or whose value can change: Python
+        evaluates them when it imports the file."""
         for value in values:
             for part in ast.walk(value or ast.Constant(None)):
                 self.check_part_of_constant(part, node)
+                self._refuse_changeable(part)
+
+    def _refuse_changeable(self, part: ast.AST) -> None:
+        """Refuse a list, an iterator, and what makes one. The interpreter would keep in it what one
+        program did, and the next program would find it; on a GPU there is no such state."""
+        made: ast.AST = part
+        if isinstance(part, ast.Name) and part.id in _MAKE_CHANGEABLE:
+            parent = self.parents[part]
+            if isinstance(parent, ast.Call) and parent.func is part:
+                made = parent
+        elif isinstance(part, ast.Name | ast.Attribute):
+            import triton.language as tl
+
+            if self.resolve(part) is not tl.tuple:
+                return
+        elif not isinstance(part, ast.List):
+            return
+        if not self._is_consumed(made):
+            self.refuse(
+                made,
+                _(
+                    "`{code}` can change, and on a GPU it does not: the compiler reads it once, for"
+                    " all programs. Write numbers or a plain tuple of numbers."
+                ).format(code=ast.unparse(made)),
+            )
+
+    def _is_consumed(self, node: ast.AST) -> bool:
+        """Return True for the only argument of a builtin that keeps nothing of it."""
+        call = self.parents[node]
+        return (
+            isinstance(call, ast.Call)
+            and call.args == [node]
+            and not call.keywords
+            and isinstance(call.func, ast.Name)
+            and (
+                call.func.id in _CONSUME
+                or (call.func.id in _MAKE_CHANGEABLE and self._is_consumed(call))
+            )
+        )
 
     def check_part_of_constant(self, part: ast.AST, node: ast.AST) -> None:
         """Refuse a part that a constant cannot have: it is evaluated in the process that observes
@@ -305,7 +349,7 @@ class _FileCheck:
                    ast.expr_context, ast.Subscript)  # fmt: skip
         if not isinstance(part, allowed):
             self.refuse(node, words)
-        if isinstance(part, ast.Name) and part.id not in self.before - self.functions:
+        if isinstance(part, ast.Name) and part.id not in self.before - self.run_by_python:
             self.check_name_of_constant(part)
         if isinstance(part, ast.Attribute):
             self.check_attribute_of_constant(part)
@@ -345,7 +389,7 @@ class _FileCheck:
                     node, _("`{name}` is a module; use what is in it.").format(name=node.id)
                 )
             return
-        if node.id in self.functions:
+        if node.id in self.run_by_python:
             self.refuse(
                 node,
                 _(
@@ -620,8 +664,38 @@ class _ConstexprCheck:
                         ),
                     )
                 self.file.check_attribute_of_constant(node)
+            elif isinstance(node, ast.Subscript) and not isinstance(node.ctx, ast.Load):
+                self._check_changed(node)
             elif isinstance(node, ast.Name) and node.id not in self.known:
                 self.file.check_name_of_constant(node)
+
+    def _check_changed(self, node: ast.Subscript) -> None:
+        """Refuse a store to an element, except of a list that the function itself has made."""
+        name = node.value.id if isinstance(node.value, ast.Name) else None
+        bindings = [
+            part
+            for part in ast.walk(self.function)
+            if (isinstance(part, ast.Name) and part.id == name and isinstance(part.ctx, ast.Store))
+            or (isinstance(part, ast.arg) and part.arg == name)
+        ]
+        makers = [self.file.parents[binding] for binding in bindings]
+        if makers and all(isinstance(m, ast.Assign) and _makes_list(m.value) for m in makers):
+            return
+        self.file.refuse(
+            node,
+            _(
+                "`{code}` is assigned to. A GPU's compiler calls this function while it compiles a"
+                " kernel once, for all programs, so nothing can be kept from one program to the"
+                " next. Assign to names only."
+            ).format(code=ast.unparse(node)),
+        )
+
+
+def _makes_list(value: ast.expr) -> bool:
+    """Return True for an expression that makes a new list."""
+    if isinstance(value, ast.BinOp):
+        return _makes_list(value.left) or _makes_list(value.right)
+    return isinstance(value, ast.List | ast.ListComp)
 
 
 def _list_attributes_of_kernels() -> frozenset[str]:
@@ -634,7 +708,12 @@ def _list_attributes_of_kernels() -> frozenset[str]:
         if isinstance(kind := getattr(tl.core, name), type)
         and issubclass(kind, tl.core.base_value | tl.core.base_type | tl.core.dtype)
     ]
-    public = {name for kind in classes for name in dir(kind) if not name.startswith("_")}
+    public = {
+        name
+        for kind in classes
+        for name in dir(kind)
+        if not name.startswith("_") and not isinstance(getattr(kind, name), list | dict | set)
+    }
     # members of Triton's enumerations, such as tl.PropagateNan.ALL
     public |= {
         member for name in dir(tl) for member in getattr(getattr(tl, name), "__members__", ())

@@ -9,6 +9,8 @@ PyTorch's dispatcher shows. Such a computation needs one of the lines that are l
 from __future__ import annotations
 
 import ast
+import contextlib
+import sys
 from collections.abc import Iterator
 
 from course_lib.grading.submission import needed
@@ -19,17 +21,39 @@ _COMPUTE = frozenset(  # any other import may give access to everything: os, ope
     """__future__ abc collections contextlib copy course_lib dataclasses decimal enum fractions functools itertools logging math
     ml_dtypes numbers numpy random statistics time torch triton typing typing_extensions warnings""".split()  # noqa: E501
 )
-_REACHES_THE_PROCESS = frozenset(
-    "builtins ctypes gc importlib inspect multiprocessing os subprocess sys threading types".split()
+# Modules of Python's that a library imports, as `torch.os`. The names left out are functions of
+# NumPy's and PyTorch's, too.
+_MODULES_OF_PYTHON = (
+    frozenset(sys.stdlib_module_names)
+    - _COMPUTE
+    - frozenset("array chunk copy multiprocessing select signal trace typing".split())
 )
 _FRAMES = frozenset(
     """f_back f_builtins f_code f_globals f_locals gi_code gi_frame cr_frame ag_frame tb_frame tb_next __builtins__ __closure__ __code__
-    __globals__ __mro__ __subclasses__ _getframe __dict__ __getattribute__ __getattr__ mro attrgetter methodcaller""".split()  # noqa: E501
+    __annotations__ __annotate__ __globals__ __mro__ __subclasses__ _getframe __dict__ __getattribute__ __getattr__ mro attrgetter methodcaller""".split()  # noqa: E501
 )
 _DISPATCHER = frozenset(
     """_C _dispatch _disable_current_modes _pop_mode_temporarily _python_dispatch DisableTorchFunction DisableTorchFunctionSubclass
     TorchDispatchMode TorchFunctionMode _len_torch_dispatch_stack from_numpy numpy apply_ map_ map2_ data_ptr untyped_storage as_ctypes ctypeslib no_dispatch CompilationUnit""".split()  # noqa: E501
 )
+# Each of these kinds is a way to a function without its name in the text: a name is resolved while
+# the function runs, an object is made out of bytes, another thread runs without the dispatcher.
+_RESOLVES_NAMES = frozenset(
+    """BaseConfigurator DictConfigurator ForwardRef GraphModule config evaluate_forward_ref f2py
+    get_annotations get_field get_type_hints import_module measure resolve resolve_name rundocs
+    runstring""".split()
+)
+_RESOLVING_MODULES = frozenset("fx hub library package".split())
+_MAKES_OBJECTS = frozenset(
+    """Unpickler __reduce__ __reduce_ex__ __setstate__ __getstate__ find_class loads read_array
+    set_state""".split()
+)
+_READS_A_FILE = frozenset("format load memmap fromfile npyio serialization".split())
+_STARTS_A_THREAD = frozenset(
+    """DataLoader DataParallel QueueListener Thread ThreadPool ThreadPoolExecutor Timer
+    distributed handlers multiprocessing parallel_apply run_threaded start_new_thread""".split()
+)
+_THREADS_OF_TORCH = frozenset("fork futures".split())
 _RUNS_TEXT = frozenset("eval exec compile __import__ globals vars".split())
 
 
@@ -50,15 +74,27 @@ def _list_odd(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         match node:
             case ast.Import() | ast.ImportFrom():
-                for _, path in needed.list_imports(node):
+                for path in _list_paths(node):
                     if words := _describe_import(path):
                         yield node.lineno, words
             case ast.Attribute(attr=name) if name in _FRAMES:
                 yield node.lineno, f"reads `.{name}`, the insides of a running program"
             case ast.Attribute(attr=name) if name in _DISPATCHER and has_torch:
                 yield node.lineno, f"uses `.{name}`, which goes past PyTorch's dispatcher"
-            case ast.Attribute(attr=name) if _is_inside(name) and find_root(node) in names:
-                yield node.lineno, f"uses `{ast.unparse(node)}`, the insides of a library"
+            case ast.Attribute(attr=name) if words := _describe_way(
+                name, of_library=find_root(node) in names
+            ):
+                yield node.lineno, f"uses `{ast.unparse(node)}`, {words}"
+            case ast.FunctionDef(name=name) if name in _MAKES_OBJECTS:
+                yield node.lineno, f"defines `{name}`, {_OUT_OF_BYTES}"
+            case ast.keyword(arg="allow_pickle", value=value):
+                yield value.lineno, f"uses `allow_pickle`, {_OUT_OF_BYTES}"
+            case (
+                ast.arg(annotation=ast.expr() as note)
+                | ast.AnnAssign(annotation=note)
+                | ast.FunctionDef(returns=ast.expr() as note)
+            ) if _computes(note):
+                yield note.lineno, "has an annotation that computes"
             case ast.Name(id="getattr") if id(node) not in called:
                 yield (
                     node.lineno,
@@ -75,19 +111,55 @@ def _list_odd(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 yield node.lineno, "looks up a name that the text does not show, by `getattr`"
 
 
+def _list_paths(node: ast.Import | ast.ImportFrom) -> list[str]:
+    """Return the dotted name of each module, or of what is in one, that the statement imports."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    return [f"{node.module or ''}.{alias.name}" for alias in node.names]
+
+
 def _describe_import(path: str) -> str:
     root, *rest = path.split(".")
     if root not in _COMPUTE:
         return f"imports `{root}`, which computes nothing"
     if not _DISPATCHER.isdisjoint(rest):
         return f"imports `{path}`, which goes past PyTorch's dispatcher"
-    return f"imports `{path}`, the insides of a library" if any(map(_is_inside, rest)) else ""
+    words = next((words for name in rest if (words := _describe_way(name, of_library=True))), "")
+    return words and f"imports `{path}`, {words}"
 
 
-def _is_inside(name: str) -> bool:
-    """Return True for a private name of a library, and for a module of Python's that the library
-    imports."""
-    return name in _REACHES_THE_PROCESS or (name.startswith("_") and not name.endswith("__"))
+_OUT_OF_BYTES = "which makes objects out of bytes"
+
+
+def _describe_way(name: str, of_library: bool) -> str:
+    """Describe the way that an attribute opens to what the text does not show; return "" if it
+    opens none.
+
+    Args:
+        of_library: True for an attribute of a module that is imported, or of what is in one.
+    """
+    if name in _RESOLVES_NAMES or (of_library and name in _RESOLVING_MODULES):
+        return "which finds code by its name"
+    if name in _MAKES_OBJECTS or (of_library and name in _READS_A_FILE):
+        return _OUT_OF_BYTES
+    if name in _STARTS_A_THREAD or (of_library and name in _THREADS_OF_TORCH):
+        return "which may run code in another thread"
+    if of_library and (
+        name in _MODULES_OF_PYTHON or (name.startswith("_") and not name.endswith("__"))
+    ):
+        return "the insides of a library"
+    return ""
+
+
+def _computes(annotation: ast.expr) -> bool:
+    """Return True for an annotation that calls something. Python evaluates an annotation, or a
+    library evaluates its text."""
+    parts = list(ast.walk(annotation))
+    for part in parts:
+        if isinstance(part, ast.Constant) and isinstance(part.value, str):
+            with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+                parts += ast.walk(ast.parse(part.value, mode="eval"))
+    return any(isinstance(part, ast.Call | ast.Await | ast.Lambda) for part in parts)
 
 
 def find_code_of_its_own(tree: ast.Module, cut: str) -> int:

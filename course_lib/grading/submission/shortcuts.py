@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from collections.abc import Iterator, Mapping, Set
 
 from course_lib.base.translation import gettext as _
@@ -17,25 +18,19 @@ from course_lib.grading.submission.kernel_check import find_root, list_bound
 from course_lib.grading.submission.source import make_refusal
 
 _SPREAD = frozenset(
-    "var nanvar var_mean std nanstd std_mean cov pvariance variance pstdev stdev".split()
+    """var nanvar var_mean std nanstd std_mean cov pvariance variance pstdev stdev covariance
+    linear_regression from_samples""".split()
 )
-_NORMS = frozenset(
-    """layer_norm native_layer_norm LayerNorm rms_norm RMSNorm group_norm native_group_norm GroupNorm instance_norm InstanceNorm1d
-    InstanceNorm2d InstanceNorm3d batch_norm native_batch_norm BatchNorm1d BatchNorm2d BatchNorm3d SyncBatchNorm""".split()  # noqa: E501
-)
+# A norm with these words in its name, whatever the rest: `native_layer_norm`, `nn.BatchNorm1d`,
+# `batch_norm_stats`. All of them compute the spread of a row, and some return it.
+_NORM = re.compile("(batch|group|instance|layer|rms)_?norm", re.IGNORECASE)
 _GRADIENTS = frozenset(
     """grad backward grad_fn vjp jvp vhp hvp hessian jacobian jacrev jacfwd grad_and_value linearize functional_call
     native_layer_norm_backward""".split()  # noqa: E501
 )
 # a forbidden name stands for a computation; these other names run the same one
-_SAME = {
-    "var": _SPREAD,
-    "std": _SPREAD,
-    "layer_norm": _NORMS,
-    "rms_norm": _NORMS,
-    "grad": _GRADIENTS,
-    "backward": _GRADIENTS,
-}
+_SAME = {"var": _SPREAD, "std": _SPREAD, "grad": _GRADIENTS, "backward": _GRADIENTS}
+_FORBID_NORMS = ("layer_norm", "rms_norm", "var", "std")
 
 
 class Shortcuts:
@@ -47,12 +42,17 @@ class Shortcuts:
             other: reason for word, reason in forbidden.items() for other in _SAME.get(word, ())
         }
         self.reasons = same | dict(forbidden)
+        self.reason_for_norms = next(
+            (forbidden[word] for word in _FORBID_NORMS if word in forbidden), None
+        )
 
     def describe(self, name: str, word: str) -> str | None:
         """Return why ``word``, a use of ``name``, is refused; None if it is no shortcut."""
         reason = self.reasons.get(name)
         if reason is None and "backward" in self.reasons and name.endswith("_backward"):
             reason = self.reasons["backward"]
+        if reason is None and _NORM.search(name):
+            reason = self.reason_for_norms
         words = _("`{name}` is a shortcut that this exercise forbids: {reason}.")
         return None if reason is None else words.format(name=word, reason=reason)
 

@@ -110,7 +110,7 @@ def read_text(path: Path, if_missing: str | None = None) -> str:
             words.format(name=shown, is_a=other.strerror, wanted=wanted)
             for shown in (name, f"`{name}`")
         )
-        raise Unreadable("no_file", message.rstrip(), what) from None
+        raise Unreadable("no_file", message.rstrip(), what.rstrip()) from None
     except OSError as error:
         words = _("{name} cannot be read: {error}. Look at its permissions.").format(
             name=name, error=error.strerror

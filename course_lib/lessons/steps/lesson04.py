@@ -77,7 +77,7 @@ STEPS = (
         tries=(
             Try("five merges: 3 and 1 numbers, 0 and 1, 5 and 0, 0 and 0, 8 and 8",
                 (In(_COUNTS[:, 0]), In(_COUNTS[:, 1])),
-                np.array([0.25, 1.0, 0.0, 0.0, 0.5])),
+                np.array([0.25, 1.0, 0.0, 0.0, 0.5]), within=1e-7),
         ),
         question="Where n is 0 the divisor must be another number. Where n is 1 or more, which "
                  "number must it be?",
@@ -90,6 +90,10 @@ STEPS = (
             Slip("np.maximum(n, 1)", "np.maximum(n, 2)",
                 "the divisor is wrong where there is one number",
                 "0 numbers and 1 number make n = 1. By which number does your line divide?"),
+            Slip("np.maximum(n, 1)", "(n + 1e-6)",
+                "the divisor is a little too large where there are numbers",
+                "0 numbers and 1 number, whose mean is 10000: which mean does your share give both "
+                "together?"),
             Slip("n_b / np.maximum(n, 1)", "np.where(n > 0, 0.5, 0.0)",
                 "every merge is given the same share",
                 "Of 8 and 8 numbers b has one half. Which share has it of 3 and 1 numbers?"),

@@ -48,7 +48,7 @@ def sum_partials_kernel(dw_partial_ptr, db_partial_ptr, dw_ptr, db_ptr, P, N, BL
     dw = tl.zeros([BLOCK_N], dtype=tl.float32)
     db = tl.zeros([BLOCK_N], dtype=tl.float32)
     for step in range(0, tl.cdiv(P, BLOCK_P)):
-        rows = step * BLOCK_P + tl.arange(0, BLOCK_P)
+        rows = (step * BLOCK_P + tl.arange(0, BLOCK_P)).to(tl.int64)
         mask = (rows < P)[:, None] & (cols < N)[None, :]
         dw += tl.sum(tl.load(dw_partial_ptr + rows[:, None] * N + cols[None, :], mask=mask, other=0.0), axis=0)
         db += tl.sum(tl.load(db_partial_ptr + rows[:, None] * N + cols[None, :], mask=mask, other=0.0), axis=0)

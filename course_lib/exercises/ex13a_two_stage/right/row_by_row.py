@@ -43,7 +43,8 @@ def sum_partials_kernel(dw_partial_ptr, db_partial_ptr, dw_ptr, db_ptr, P, N, BL
     dw = tl.zeros([BLOCK_N], dtype=tl.float64)
     db = tl.zeros([BLOCK_N], dtype=tl.float64)
     for p in range(0, P):
-        dw += tl.load(dw_partial_ptr + p * N + cols, mask=live, other=0.0).to(tl.float64)
-        db += tl.load(db_partial_ptr + p * N + cols, mask=live, other=0.0).to(tl.float64)
+        at = tl.cast(p, tl.int64) * N + cols
+        dw += tl.load(dw_partial_ptr + at, mask=live, other=0.0).to(tl.float64)
+        db += tl.load(db_partial_ptr + at, mask=live, other=0.0).to(tl.float64)
     tl.store(dw_ptr + cols, dw.to(tl.float32).to(dw_ptr.dtype.element_ty), mask=live)
     tl.store(db_ptr + cols, db.to(tl.float32).to(db_ptr.dtype.element_ty), mask=live)
