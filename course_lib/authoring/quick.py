@@ -17,7 +17,7 @@ _ALWAYS = ("tests/test_architecture.py", "tests/test_imports.py", "tests/test_do
 # For a change in one of these folders, the tests in the named folders of tests/ run in addition.
 _FURTHER = {
     "solutions": ("grading",),
-    "exercises": ("catalog",),
+    "exercises": ("catalog", "grading"),  # of learners, and the folders in course_lib
     "notebooks": ("authoring", "lessons"),
     "tools": ("tools",),
 }
@@ -51,7 +51,8 @@ def choose_tests(changed: Iterable[str]) -> list[str]:
     for file in changed:
         top, _, rest = file.partition("/")
         room = rest.partition("/")[0] if top in ("course_lib", "tests") else ""
-        chosen |= {f"tests/{name}" for name in (room, *_FURTHER.get(top, ()))}
+        further = (*_FURTHER.get(top, ()), *_FURTHER.get(room, ()))
+        chosen |= {f"tests/{name}" for name in (room, *further)}
     there = sorted(name for name in chosen - {"tests/"} if (paths.ROOT / name).exists())
     return [*dict.fromkeys((*_ALWAYS, *there))] if changed else []
 

@@ -27,6 +27,10 @@ from course_lib.base.errors import CourseError
             {"tests/test_types.py", "tests/hunt"},
         ),
         (["solutions/ex07a_layer_norm_forward.py"], {"tests/grading"}),
+        (
+            ["course_lib/exercises/ex07a_layer_norm_forward/wrong.toml"],
+            {"tests/catalog", "tests/grading"},
+        ),
         (["notebooks/source/03_large_means.py"], {"tests/authoring", "tests/lessons"}),
         (["README.md"], set()),
     ],

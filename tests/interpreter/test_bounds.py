@@ -61,10 +61,10 @@ def tile_kernel(
     mask = cols[None, :] < N
     if MASK_ROWS:
         mask = mask & (rows[:, None] < M)
-    # tile: load
-    x = tl.load(x_ptr + rows[:, None] * stride_x_row + cols[None, :] * stride_x_col, mask=mask)
-    # tile: store
-    tl.store(y_ptr + rows[:, None] * stride_y_row + cols[None, :] * stride_y_col, x, mask=mask)
+    x_tile_ptr = x_ptr + rows[:, None] * stride_x_row + cols[None, :] * stride_x_col
+    x = tl.load(x_tile_ptr, mask=mask)  # tile: load
+    y_tile_ptr = y_ptr + rows[:, None] * stride_y_row + cols[None, :] * stride_y_col
+    tl.store(y_tile_ptr, x, mask=mask)  # tile: store
 
 
 @triton.jit
