@@ -28,6 +28,7 @@ from course_lib.bench import measurement
 from course_lib.bench.measurement import PART
 from course_lib.bench.summary import PEER_MARGIN, compare_with_peers
 from course_lib.catalog import texts
+from course_lib.catalog.cut import CELL_WIDTH, cut
 from course_lib.lessons.panel_page import find_first_line
 
 PAGE = paths.ROOT / "README.md"
@@ -110,9 +111,9 @@ def write_start(repository: str) -> str:
     where = "" if repository else ", in this folder"
     lines = [
         f"On Linux or WSL, with Python 3.11 or newer{where}:", "", "```sh", *commands, "```", "",
-        "`make lab` opens lesson 00 in JupyterLab; the first time it takes a minute and fetches "
-        "0.5 GB. `make test` proves what this\n"
-        "page promises, in about a quarter of an hour on two cores.",
+        "To learn, you need only `make lab`: it opens lesson 00 in JupyterLab. The first time it\n"
+        "takes a minute and fetches 0.5 GB. `make test` proves what this page promises, in about\n"
+        "a quarter of an hour on two cores.",
     ]  # fmt: skip
     if is_published():
         lines += ["", f"Without a clone, with [uv](https://docs.astral.sh/uv/): `{START[0]}`."]
@@ -125,11 +126,13 @@ def write_exercise() -> str:
     """Return the code of the first exercise, and the verdict on a mistake in it as a terminal shows
     it."""
     exercise = catalog.get(_SHOWN_EXERCISE)
-    text = texts.make_unsolved_text(exercise)
+    text = cut(texts.read_solution(exercise), f"{exercise.file}.py", CELL_WIDTH)
     code = "\n".join(text.splitlines()[find_first_line(text) - 1 :]).strip()
     section = verdicts.read_sections(verdicts.PAGE.read_text(encoding="utf-8"))[_VERDICT]
     quoted = [
-        line.removeprefix(">").removeprefix(" ")
+        line.removeprefix(">")
+        .removeprefix(" ")
+        .replace(verdicts.FILE, f"exercises/{exercise.file}.py")
         for line in section.splitlines()
         if line.startswith(">")
     ]
@@ -148,8 +151,10 @@ def write_exercise() -> str:
     )
     ((right, wrong),) = mutant["edits"]
     return (
-        f"```python\n{code}\n```\n\nSomebody writes `{wrong}` for `{right}`. Every element of `y`"
-        " is still right. The check says:\n\n```text\n" + "\n".join(wrapped).strip() + "\n```\n"
+        f"```python\n{code}\n```\n\nSomebody writes `{wrong}` instead of `{right}`. Every element"
+        " of `y` is still right. The check says:\n\n```text\n"
+        + "\n".join(wrapped).strip()
+        + "\n```\n"
     )
 
 

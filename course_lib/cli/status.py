@@ -292,7 +292,7 @@ def next_line(exercise: Exercise) -> str:
         if on_path and on_path != exercise
         else ""
     )
-    words = _("Next: {exercise}, about {minutes} minutes. `course check` takes it.{path}")
+    words = _("Next: {exercise}, about {minutes} minutes. `course check` grades it.{path}")
     return words.format(exercise=_name(exercise), minutes=exercise.minutes, path=path)
 
 

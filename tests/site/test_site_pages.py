@@ -18,6 +18,7 @@ from course_lib.authoring.site import front, guides, html, lessons
 from course_lib.authoring.site.html import CourseSource, write_headings_flat
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import VARIABLE, translate_markdown
 from course_lib.lessons import prediction
 
 NOTEBOOKS = sorted(paths.NOTEBOOKS.glob("*.ipynb"))
@@ -201,6 +202,14 @@ def test_a_lesson_that_the_readme_does_not_have_is_told_by_its_first_sentences()
     )
     row = "| [99 nothing](notebooks/99_nothing.ipynb): what is not there | 5 | nothing |"
     assert lessons.read_lesson(make_notebook(), "99_nothing", row).about == "What is not there."
+
+
+def test_a_lesson_is_about_the_same_in_chinese(monkeypatch):
+    monkeypatch.setenv(VARIABLE, "zh_CN")
+    readme = translate_markdown(README, "readme")
+    for file in NOTEBOOKS:
+        about = lessons.read_lesson(nbformat.read(file, as_version=4), file.stem, readme).about
+        assert about.endswith("。") and about.removesuffix("。") in readme
 
 
 def test_the_commands_of_a_clone_name_the_repository_where_it_is_known():

@@ -18,7 +18,7 @@ from course_lib.authoring.site import front, guides, lessons
 from course_lib.authoring.site.html import CourseSource
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.base.translation import choose_language
+from course_lib.base.translation import choose_language, translate_markdown
 from course_lib.base.translation import gettext as _
 from course_lib.lessons.stylesheets import PANEL_STYLE
 from course_lib.lessons.translated import read_translated, translate_notebook
@@ -112,10 +112,8 @@ def stage(folder: Path, wanted: Collection[str], source: CourseSource) -> None:
     shutil.copytree(paths.NOTEBOOKS / "images", folder / "notebooks" / "images")
     for name in names:
         _write(folder / name, guides.read_guide(name, source, pages))
-    # the README's table has what each lesson is about, in English
-    readme = (
-        (paths.ROOT / "README.md").read_text(encoding="utf-8") if choose_language() == "en" else ""
-    )
+    # the README's table has what each lesson is about
+    readme = translate_markdown((paths.ROOT / "README.md").read_text(encoding="utf-8"), "readme")
     told = [lessons.read_lesson(notebook, name, readme) for name, notebook in built.items()]
     _write(folder / "index.md", front.write_front(built, told, names, source))
     for file in files:

@@ -31,18 +31,19 @@ _PARTS = (
 # Pictures for the first page, with words for how each is moved. The page has the first of these
 # that a built notebook has.
 _PICTURES = {
-    "race": _("press Play, or take it step by step"),
-    "block_stepper": _("press Play, or take it step by step, and drag a number"),
+    "race": _("press Play, or go step by step"),
+    "block_stepper": _("press Play, or go step by step, and drag a number"),
     "cancellation": _("drag the point, or choose another algorithm"),
 }
 
 _HEAD = _("""# LayerNorm and RMSNorm in Triton
 
-You write GPU kernels for two norms that every language model runs, from the formula to the memory limit of the GPU. You predict before you
-see, your kernels are graded against float64 references on a laptop or on a GPU, and a verdict names the cause, not "not close". At the end you
-have both norms, forward and backward, at the speed of the GPU's memory, and a small model that trains with them.
+You write the GPU kernels of LayerNorm and RMSNorm, one of which is in nearly every language model.
+You predict a result before you see it. A check compares your kernel with float64 references, on a
+laptop or on a GPU, and names the cause of what is wrong. At the end you have both norms, forward
+and backward, close to the speed of the GPU's memory, and a small model that trains with them.
 
-""")  # noqa: E501
+""")
 _READ = _(
     '<p><a class="button" href="notebooks/{name}.html">Start lesson 00</a> Here you read it and'
     " move its pictures. In JupyterLab, on your machine, your first kernel runs after five minutes:"
@@ -164,26 +165,31 @@ def _write_guides(guides: Sequence[str]) -> str:
         ),
         "docs/commands.md": _("the grader and the measurements from a terminal"),
         "docs/glossary.md": _("the words and symbols of the course, each with what it means"),
-        "docs/instructors.md": _("to teach with it: a class graded, reports, what to expect"),
-        "CONTRIBUTING.md": _(
-            "to change it: how a lesson, an exercise, a picture or a kernel is added"
+        "docs/instructors.md": _(
+            "to teach with the course: grade a class, read reports, know what to expect"
         ),
-        "docs/architecture.md": _("the rooms of the code, and who may use whom"),
+        "CONTRIBUTING.md": _(
+            "to change the course: how a lesson, an exercise, a picture or a kernel is added"
+        ),
+        "docs/architecture.md": _("how the code is organized, and which part may import which"),
         "docs/kernels.md": _(
             "what each idea in the kernels was expected to bring, and what it brought"
         ),
         "docs/verdicts.md": _("what the grader says to each kind of mistake"),
         "docs/cpu-mode.md": _(
-            "what Triton's interpreter does otherwise than a GPU, and what the course corrects"
+            "where Triton's interpreter differs from a GPU, and what the course corrects"
         ),
         "docs/site.md": _("how this site is made"),
+        "docs/evidence.md": _(
+            "how fast the kernels are, how the grader was tried, and what other courses do"
+        ),
         "docs/browser.md": _(
             "the lessons with nothing installed: what a tab can do, and how to build one"
         ),
         "docs/grading-a-class.md": _(
             "what counts, what is written, and what becomes of files that cannot be read"
         ),
-        "docs/security.md": _("how code that a stranger handed in is kept in"),
+        "docs/security.md": _("how the grader confines code that a stranger handed in"),
     }
     items = "\n".join(
         f"- [](./{guide}){f': {lines[guide]}' if guide in lines else ''}" for guide in guides

@@ -114,10 +114,11 @@ def read_lesson(notebook: Cell, name: str, readme: str) -> Lesson:
             " minutes`."
         )
     paragraph = " ".join(first.split("\n\n")[1].split())
-    named = re.search(rf"\]\(notebooks/{name}\.ipynb\): ([^|\n]+?) *\|", readme)
-    space = " " if choose_language() == "en" else ""
+    named = re.search(rf"\]\(notebooks/{name}\.ipynb\)(?:: |：)([^|\n]+?) *\|", readme)
+    in_english = choose_language() == "en"
+    space = " " if in_english else ""
     about = (
-        f"{named[1][0].upper()}{named[1][1:]}."
+        f"{named[1][0].upper() if in_english else named[1][0]}{named[1][1:]}{_('.')}"
         if named
         else space.join(re.split(r"(?<=[.?]) |(?<=[。？])", paragraph)[:2])
     )
@@ -198,11 +199,11 @@ def make_page(notebook: Cell, name: str, source: CourseSource) -> Cell:
 def _write_way_to_run(name: str, source: CourseSource, moves: bool) -> str:
     folded = (
         _(
-            "The pictures of this page move, and its answers are folded: predict first, then open"
-            " them."
+            "No cell runs on this page. Its pictures move, and its answers are folded: predict"
+            " first, then open them."
         )
         if moves
-        else _("The answers are folded: predict first, then open them.")
+        else _("No cell runs on this page. The answers are folded: predict first, then open them.")
     )
     notebook = f"notebooks/{name}.ipynb"
     in_tab = write_tab_button(source, notebook, "../")
@@ -221,8 +222,8 @@ def _write_way_to_run(name: str, source: CourseSource, moves: bool) -> str:
         )
         + f"</p>{write_launches(source, notebook)}<p>"
         + _(
-            '<a class="button" download href="{name}.ipynb">Download this notebook</a> It needs the'
-            " course around it."
+            '<a class="button" download href="{name}.ipynb">Download this notebook</a> It runs'
+            " only in the course's folder."
         ).format(name=name)
         + "</p></div>"
     )

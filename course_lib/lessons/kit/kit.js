@@ -4,6 +4,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 export const FONT = 13; // px, the size of text in a picture; nothing is smaller than SMALL
 export const SMALL = 11.5;
+export const LINE_HEIGHT = 17; // px from one line of words to the next
 
 // ---- elements
 
@@ -172,12 +173,34 @@ export const MONO = 6.95; // px, the width of a letter of `code`
 /** A line of code, or a part of it, as `text`. */
 export const code = (x, y, words, options = {}) => text(x, y, words, { size: SMALL, "font-family": "ui-monospace, monospace", ...options });
 
-/** Code broken behind a comma, a bracket, a dot or a space into lines of at most `room` letters; what follows is to be indented by four. */
-export function breakCode(words, room) {
+/** The parts of `words` between which a line may end: after a space, and between Chinese characters, but not before a sign that closes. */
+export const splitAtBreaks = (words) => words.split(/(?<= )|(?<=[\u2e80-\uffef])(?<![\u2018\u201c\u300a\uff08])(?![\u3001-\u3002\u300b\uff01\uff09\uff0c\uff1a\uff1b\uff1f])|(?=[\u4e00-\u9fff\uff08])(?<![\u2018\u201c\u300a\uff08])/);
+
+/** The lines of at most `room` pixels into which `words` are broken. */
+export function wrapWords(words, room, size = FONT, weight = "normal") {
+  const lines = [""];
+  for (const part of splitAtBreaks(words)) {
+    const longer = lines.at(-1) + part;
+    if (lines.at(-1) && measure(longer.trim(), size, weight) > room) lines.push(part);
+    else lines[lines.length - 1] = longer;
+  }
+  return lines.map((line) => line.trim());
+}
+
+/** Words in lines of at most `room` pixels from `top` on, as {draw, height}. */
+export function drawLines(words, left, top, room, options = {}) {
+  if (!words) return { draw: [], height: 0 };
+  const lines = wrapWords(words, room, options.size, options.bold ? "600" : "normal");
+  return { draw: lines.map((line, i) => text(left, top + LINE_HEIGHT * (i + 0.5), line, options)), height: LINE_HEIGHT * lines.length };
+}
+
+/** Code broken behind a comma, a bracket, a dot or a space into lines of at most `room` letters; the lines below the first have
+ * `room_below` letters, and are to be indented by four. */
+export function breakCode(words, room, room_below = room - 4) {
   if (words.length <= room || room < 8) return [words];
   const cut = Math.max(...[" ", "(", ".", ","].map((sign) => words.lastIndexOf(sign, room - 1)));
   const at = cut > room / 3 ? cut + 1 : room;
-  return [words.slice(0, at).trimEnd(), ...breakCode(words.slice(at), room - 4)];
+  return [words.slice(0, at).trimEnd(), ...breakCode(words.slice(at), room_below, room_below)];
 }
 
 /** A line through [x, y] points; a null point interrupts it. */
@@ -221,11 +244,14 @@ export function legend(entries, x, y, width, size = SMALL) {
     if (at > x && at + room > x + width) [at, line] = [x, line + size * 1.6];
     const left = at;
     at += room + 16;
+    const first = line;
+    const lines = wrapWords(words, width - 22, size);
+    line += (lines.length - 1) * size * 1.6;
     return svg("g", {},
       dash === null
-        ? [svg("rect", { x: left, y: line - 6, width: 14, height: 12, fill, stroke: "var(--edge)" }), hatch && svg("rect", { x: left, y: line - 6, width: 14, height: 12, fill: `url(#hatch-${hatch})` })]
-        : svg("line", { x1: left, x2: left + 16, y1: line, y2: line, stroke: fill, "stroke-width": 2.4, "stroke-dasharray": dash }),
-      text(left + 20, line, words, { size, fill: ink }));
+        ? [svg("rect", { x: left, y: first - 6, width: 14, height: 12, fill, stroke: "var(--edge)" }), hatch && svg("rect", { x: left, y: first - 6, width: 14, height: 12, fill: `url(#hatch-${hatch})` })]
+        : svg("line", { x1: left, x2: left + 16, y1: first, y2: first, stroke: fill, "stroke-width": 2.4, "stroke-dasharray": dash }),
+      lines.map((part, i) => text(left + 20, first + i * size * 1.6, part, { size, fill: ink })));
   });
   return { draw, height: line - y + size * 1.6 };
 }
@@ -242,7 +268,7 @@ export function axes(box, { x, y, xName = "", yName = "", xTicks = x.ticks(Math.
       text(left - 6, y(value), words, { anchor: "end", size: SMALL, fill: "var(--quiet)" })]),
     svg("path", { d: `M${left},${top}V${bottom}H${right}`, fill: "none", stroke: "var(--quiet)" }),
     xName && text((left + right) / 2, bottom + 34, xName, { anchor: "middle" }),
-    yName && text(left, top - 14, yName));
+    yName && text(Math.max(2, Math.min(left, right - measure(yName))), top - 14, yName));
 }
 
 /** Boxes along a line through [x, y] points, as obstacles for `labels`. */

@@ -1,7 +1,7 @@
 // Lesson 07: which lane of which program asks for which address, and how often. Python has recorded every access of a launch; passes,
 // paths of lanes and sectors are counted here.
 
-import { FONT, MONO, SMALL, breakCode, bytes, cell, code, count, joinSentences, linear, list, measure, number, path, slider, stepper, svg, target, text, tr } from "../../kit/kit.js";
+import { FONT, LINE_HEIGHT, MONO, SMALL, breakCode, bytes, cell, code, count, drawLines, joinSentences, linear, list, measure, number, path, slider, stepper, svg, target, text, tr } from "../../kit/kit.js";
 
 const VERBS = ["read", "write", "atomic"];
 const LAST = [4, 2, 1]; // passes told apart, by verb; what comes after is counted with the last
@@ -158,14 +158,16 @@ function drawLanes(data, step, lane, width) {
   const source = data.source[step.line];
   const lines = source ? breakCode(`${step.line}  ${source}`, Math.floor((width - 4) / MONO)) : [];
   const draw = lines.map((part, i) => code(2 + (i ? 6 * MONO : 0), 10 + 16 * i, part));
-  const top = 34 + 16 * Math.max(lines.length - 1, 0);
+  const below_code = 34 + 16 * Math.max(lines.length - 1, 0);
   const all = step.live + step.masked;
   const from = Math.floor(lane / WARP) * WARP;
   const shown = Math.min(WARP, all - from);
   const size = Math.min(30, (width - 4) / shown);
   const middle = (i) => 2 + (i + 0.5) * size;
   const which = all > WARP ? tr`lanes ${from} to ${from + shown - 1} of ${all}, as many as a warp has threads: press a lane` : tr`lanes ${from} to ${from + shown - 1} of ${all}: press a lane`;
-  draw.push(text(2, top, which, { size: SMALL, fill: "var(--quiet)" }));
+  const said = drawLines(which, 2, below_code - LINE_HEIGHT / 2, width - 2, { size: SMALL, fill: "var(--quiet)" });
+  draw.push(said.draw);
+  const top = below_code + said.height - LINE_HEIGHT;
   for (let i = 0; i < shown; i++) {
     const live = from + i < step.live;
     const chosen = from + i === lane;

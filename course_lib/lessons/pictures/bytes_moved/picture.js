@@ -1,6 +1,6 @@
 // Lesson 09: a chain of launches against one fused launch, as a race along the time that their bytes take at the memory limit.
 
-import { SMALL, axes, bytes, choice, count, duration, handle, joinSentences, legend, linear, measure, number, roundUp, slider, stepper, svg, text, toggle, tr } from "../../kit/kit.js";
+import { LINE_HEIGHT, SMALL, axes, bytes, choice, count, drawLines, duration, handle, joinSentences, legend, linear, measure, number, roundUp, slider, stepper, svg, text, toggle, tr } from "../../kit/kit.js";
 
 const COLOURS = { x: "var(--x)", y: "var(--y)", xhat: "var(--y)", residual: "var(--r)", total: "var(--r)", "x^2": "var(--mean)", ms: "var(--mean)", rstd: "var(--rstd)" };
 const STEPS = 40; // of the race
@@ -92,9 +92,10 @@ function drawRace(data, state, seen, width) {
   for (const [name, way] of [["separate", seen.separate], ["fused", seen.fused]]) {
     const [launches, moved, took] = [count(way.launches.length, "launch"), bytes(way.bytes), duration(way.us)];
     const head = name === "separate" ? tr`One after the other: ${launches}, ${moved}, ${took}` : tr`Fused: ${launches}, ${moved}, ${took}`;
-    said.push(text(wide ? 0 : left, y + 8, head, { bold: true, halo: true }));
+    const heading = drawLines(head, wide ? 0 : left, y + 8 - LINE_HEIGHT / 2, width - (wide ? 0 : left), { bold: true, halo: true });
+    said.push(heading.draw);
     if (seen.now >= way.us && state.at > 0 && measure(head, 13, "600") + 70 < width) said.push(text(measure(head, 13, "600") + 26, y + 8, tr`\u2713 done`, { bold: true, halo: true, fill: "var(--welford)" }));
-    y += 24;
+    y += heading.height + 7;
     for (const launch of way.launches) {
       const top = y + (wide ? 0 : 16);
       const words = bytes(launch.bytes);

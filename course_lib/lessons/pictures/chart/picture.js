@@ -1,33 +1,11 @@
 // The charts of the lessons: panels of lines and dots, bars, cells, or boxes, which wrap below one another. Pointing, or the arrow keys, read a value.
 
-import { FONT, SMALL, along, arrow, axes, cell, choice, handle, labels, legend, linear, log, measure, number, path, roundUp, svg, text, tr } from "../../kit/kit.js";
+import { FONT, LINE_HEIGHT, SMALL, along, arrow, axes, cell, choice, drawLines, handle, labels, legend, linear, log, measure, number, path, roundUp, splitAtBreaks, svg, text, tr, wrapWords } from "../../kit/kit.js";
 
 const GAP = 28; // px between panels
-const LINE = 17; // px from one line of text to the next
 const read = (value) => (value === null ? NaN : value === "Inf" ? Infinity : value === "-Inf" ? -Infinity : value);
 const paint = (colour) => `var(--${colour.replaceAll("_", "-")})`;
 const inked = (colour) => `color-mix(in srgb, ${paint(colour)} 65%, var(--ink))`; // text in a colour, dark or light enough to read
-
-/** The parts of `words` between which a line may end: after a space, and between Chinese characters, but not before a sign that closes. */
-const split = (words) => words.split(/(?<= )|(?<=[\u2e80-\uffef])(?<![\u2018\u201c\u300a\uff08])(?![\u3001-\u3002\u300b\uff01\uff09\uff0c\uff1a\uff1b\uff1f])|(?=[\u4e00-\u9fff\uff08])(?<![\u2018\u201c\u300a\uff08])/);
-
-/** Words in lines of at most `room` pixels. */
-function wrap(words, room, size = FONT, weight = "normal") {
-  const lines = [""];
-  for (const part of split(words)) {
-    const longer = lines.at(-1) + part;
-    if (lines.at(-1) && measure(longer.trim(), size, weight) > room) lines.push(part);
-    else lines[lines.length - 1] = longer;
-  }
-  return lines.map((line) => line.trim());
-}
-
-/** A heading in lines from `top` on, as {draw, height}. */
-function heading(words, left, top, room, options = {}) {
-  if (!words) return { draw: [], height: 0 };
-  const lines = wrap(words, room, options.size, options.bold ? "600" : "normal");
-  return { draw: lines.map((line, i) => text(left, top + LINE * (i + 0.5), line, options)), height: LINE * lines.length };
-}
 
 /** Every tick, or every second, third ..., so that no words lie on others; of uneven ticks those that have room. */
 function thin(ticks, scale, size = SMALL) {
@@ -67,10 +45,10 @@ function say(panel, [, s, i]) {
 function drawPlot(panel, index, state, left, top, width, alone) {
   const value = state.at?.[0] === index ? panel.series[state.at[1]]?.y[state.at[2]] : null; // another view may have fewer points
   const at = Number.isNaN(read(value ?? null)) ? null : state.at;
-  const head = heading(panel.title, left, top, width, { bold: true });
-  const said = heading(at ? say(panel, at) : panel.y.name, left, top + head.height, width, at ? { bold: true, size: SMALL } : { size: SMALL });
-  const nameLines = wrap(panel.y.name, width, SMALL).length;
-  const y0 = top + head.height + LINE * Math.max(nameLines, 1) + 9;
+  const head = drawLines(panel.title, left, top, width, { bold: true });
+  const said = drawLines(at ? say(panel, at) : panel.y.name, left, top + head.height, width, at ? { bold: true, size: SMALL } : { size: SMALL });
+  const nameLines = wrapWords(panel.y.name, width, SMALL).length;
+  const y0 = top + head.height + LINE_HEIGHT * Math.max(nameLines, 1) + 9;
   const y1 = y0 + (alone ? 270 : 170);
   const all = panel.series.flatMap((one) => one.y.map(read)).concat(panel.levels.filter((level) => level.axis === "y").map((level) => level.value));
   const y = scaleOf(panel.y, all, [y1, y0], true);
@@ -104,7 +82,7 @@ function drawPlot(panel, index, state, left, top, width, alone) {
     ...panel.levels.map((level) => ({ words: level.words, fill: "var(--quiet)", line: "5 4" })),
   ].filter(({ words }) => words && !there.has(words)), left, 0, width);
   const xTicks = thin(x.ticks(Math.max(2, Math.floor((x1 - x0) / 70))), x);
-  const xName = heading(panel.x.name, left, y1 + 26, width, { size: SMALL });
+  const xName = drawLines(panel.x.name, left, y1 + 26, width, { size: SMALL });
   const below = y1 + 26 + xName.height;
   const missing = rest.draw.length > 0;
   const flat = points.flatMap((some, s) => some.map((point, i) => point && { point, at: [index, s, i] }).filter(Boolean));
@@ -148,7 +126,7 @@ function drawPlot(panel, index, state, left, top, width, alone) {
 }
 
 function drawBars(panel, left, top, width) {
-  const head = heading(panel.title, left, top, width, { bold: true });
+  const head = drawLines(panel.title, left, top, width, { bold: true });
   const key = legend(panel.parts.map(([words, colour]) => ({ words, fill: paint(colour) })), left, top + head.height + 9, width);
   const bars = panel.groups.flatMap(([, some]) => some);
   const sum = (bar) => bar.parts.reduce((total, [value]) => total + value, 0);
@@ -167,7 +145,11 @@ function drawBars(panel, left, top, width) {
   const draw = [];
   let y = y0;
   for (const [name, some] of panel.groups) {
-    if (name) { draw.push(text(left, y + 11, name, { bold: true })); y += 24; }
+    if (name) {
+      const above = drawLines(name, left, y + 2.5, width, { bold: true, halo: true });
+      draw.push(above.draw);
+      y += above.height + 7;
+    }
     for (const bar of some) {
       if (bar.name) draw.push(text(beside ? x0 - 8 : left, y + 10, bar.name, { anchor: beside ? "end" : "start", halo: true }));
       if (bar.name && !beside) y += 18;
@@ -177,7 +159,7 @@ function drawBars(panel, left, top, width) {
         draw.push(svg("rect", { x: from, y, width: Math.max(to - from, 0), height: 18, fill: paint(colour), stroke: panel.edges ? "var(--paper)" : "none" }));
         from = to;
       }
-      draw.push(text(from + 6, y + 9.5, end(bar), { bold: true }));
+      draw.push(text(from + 6, y + 9.5, end(bar), { bold: true, halo: true }));
       y += 24;
     }
     y += 8;
@@ -186,26 +168,26 @@ function drawBars(panel, left, top, width) {
     svg("line", { x1: scale(panel.level[0]), x2: scale(panel.level[0]), y1: y0, y2: y, stroke: "var(--ink)", "stroke-dasharray": "5 4" }),
     text(scale(panel.level[0]) + 4, y + 2, panel.level[1], { size: SMALL, fill: "var(--quiet)" }),
   ];
-  const unit = heading(panel.unit, left, y + (panel.level?.[1] ? 12 : 0), width, { size: SMALL, fill: "var(--quiet)" });
+  const unit = drawLines(panel.unit, left, y + (panel.level?.[1] ? 12 : 0), width, { size: SMALL, fill: "var(--quiet)" });
   return { height: y + (panel.level?.[1] ? 12 : 0) + unit.height - top, draw: [head.draw, panel.parts.length > 0 && key.draw, level, draw, unit.draw] };
 }
 
 function drawCells(panel, left, top, width) {
-  const head = heading(panel.title, left, top, width, { bold: true });
-  const rowName = heading(panel.row_name, left, top + head.height, width, { size: SMALL, fill: "var(--quiet)" });
+  const head = drawLines(panel.title, left, top, width, { bold: true });
+  const rowName = drawLines(panel.row_name, left, top + head.height, width, { size: SMALL, fill: "var(--quiet)" });
   const names = Math.max(...panel.rows.map((words) => measure(words)));
-  const longest = Math.max(1, ...panel.words.flat().filter(Boolean).map((words) => measure(words)), ...panel.columns.flatMap(split).map((part) => measure(part.trim(), SMALL)));
+  const longest = Math.max(1, ...panel.words.flat().filter(Boolean).map((words) => measure(words)), ...panel.columns.flatMap(splitAtBreaks).map((part) => measure(part.trim(), SMALL)));
   const fit = (room) => Math.min(room / panel.columns.length, Math.max(longest + 26, 44));
   const beside = names < 30 || fit(width - names - 10) >= Math.min(longest + 8, fit(width)); // else a row's name stands above its cells
   const x0 = left + (beside && names ? names + 10 : 0);
   const wide = fit(left + width - x0);
   const size = Math.min(FONT, (FONT * (wide - 8)) / longest);
   const small = Math.min(SMALL, size);
-  const columns = panel.columns.map((words) => wrap(words, wide - 6, small));
+  const columns = panel.columns.map((words) => wrapWords(words, wide - 6, small));
   const lines = Math.max(...columns.map((words) => (words[0] ? words.length : 0)));
   const y0 = top + head.height + rowName.height + lines * 15 + 4;
   const high = 30 + (beside ? 0 : 20);
-  const columnName = heading(panel.column_name, left, y0 + high * panel.rows.length + 4, width, { size: SMALL, fill: "var(--quiet)" });
+  const columnName = drawLines(panel.column_name, left, y0 + high * panel.rows.length + 4, width, { size: SMALL, fill: "var(--quiet)" });
   return {
     height: y0 + high * panel.rows.length + 4 + columnName.height - top,
     draw: [
@@ -229,7 +211,7 @@ function drawCells(panel, left, top, width) {
 }
 
 function drawBoxes(panel, left, top, width) {
-  const head = heading(panel.title, left, top, width, { bold: true });
+  const head = drawLines(panel.title, left, top, width, { bold: true });
   const unit = width / panel.width;
   const places = panel.boxes.map(({ x, y, width: w, height: h }) => [left + x * unit, top + head.height + y * 30, w * unit, h * 30]);
   const lines = panel.boxes.map(({ words }) => words.split("\n"));

@@ -1,7 +1,7 @@
 // Lesson 08: what the compiler makes of a kernel, for 1 to 32 warps: registers, spills, widths of loads, what fits a multiprocessor, and
 // the PTX and SASS of a source line. All numbers are the compiler's; the words are made here.
 
-import { FONT, MONO, SMALL, breakCode, cell, choice, code, count, joinClauses, joinSentences, list, measure, number, slider, svg, target, text, tr } from "../../kit/kit.js";
+import { FONT, LINE_HEIGHT, MONO, SMALL, breakCode, cell, choice, code, count, drawLines, joinClauses, joinSentences, legend, list, measure, number, slider, svg, target, text, tr } from "../../kit/kit.js";
 
 const MOST_REGISTERS = 255; // of a thread, on every architecture here
 const RESOURCES = { warps: () => tr`warps`, programs: () => tr`programs`, registers: () => tr`registers`, "shared memory": () => tr`shared memory` };
@@ -101,12 +101,16 @@ const widthsOf = (widths, times) => (widths === null ? ["-"] : widths.length ? w
 
 /** A column a number of warps: registers, spilled bytes, and the rest of its report below. A column can be pressed. */
 function drawColumns(set, warps, width) {
-  const [top, tall] = [42, 128];
+  const key = legend([
+    { words: tr`registers per thread, 255 at most`, fill: "var(--x)", ink: "var(--quiet)" },
+    { words: tr`bytes spilled per thread`, fill: "var(--fault)", hatch: "fault", ink: "var(--quiet)" },
+  ], 2, 9, width - 2);
+  const [top, tall] = [30 + key.height, 128];
   const step = width / set.columns.length;
   const base = top + tall;
   const size = Math.min(FONT, Math.max(SMALL, step / 5.6));
   const spilled = Math.max(...set.columns.map((column) => column.spill ?? 0));
-  const times = step < 72 ? "\u00d7" : " \u00d7 ";
+  const times = step < 84 ? "\u00d7" : " \u00d7 ";
   const rows = [
     [tr`bytes of shared memory per program`, (column) => [number(column.shared, 6)]],
     [tr`loads from global memory: how many \u00d7 bits per thread`, (column) => widthsOf(column.loads, times)],
@@ -138,25 +142,20 @@ function drawColumns(set, warps, width) {
       : [["registers", column.registers, MOST_REGISTERS, middle - bar - 1], ["spill", column.spill, spilled, middle + 1]].map(([name, value, most, x]) => {
         const high = value ? Math.max((tall * value) / most, 2) : 0;
         const label = String(value);
-        const crowded = name === "spill" && measure(label + column.registers, SMALL) + 8 > step ? 13 : 0; // one above the other
         const shift = name === "registers" ? Math.min(0, bar - measure(label, SMALL)) / 2 : Math.max(0, measure(label, SMALL) - bar) / 2;
+        const outermost = width - measure(label, SMALL) / 2;
+        const place = Math.min(x + bar / 2 + shift, outermost);
+        const crowded = name === "spill" && (place === outermost || measure(label + column.registers, SMALL) + 8 > step) ? 13 : 0; // one above the other
         return [
           value > 0 && (name === "spill" ? cell(x, base - high, bar, high, "", { state: "fault" }) : svg("rect", { x, y: base - high, width: bar, height: high, fill: "var(--x)", stroke: "var(--edge)" })),
-          text(x + bar / 2 + shift, base - high - 9 - crowded, label, { anchor: "middle", size: SMALL, halo: true })];
+          text(place, base - high - 9 - crowded, label, { anchor: "middle", size: SMALL, halo: true })];
       });
     return [target(`warps-${column.warps}`, { label: column.refused ? tr`${warpsOf(column.warps)}: refused` : tr`${warpsOf(column.warps)}: ${column.registers} registers, ${column.spill} bytes spilled`, pressed: chosen, press: () => ({ warps: column.warps }) },
       svg("rect", { x: i * step + 1.5, y: top - 16, width: step - 3, height: bottom - top + 16, rx: 4, fill: chosen ? "var(--active)" : "transparent", "fill-opacity": 0.18, stroke: chosen ? "var(--ink)" : "transparent", "stroke-width": 1.5 }),
       text(middle, base + 14, measure(name, size, "600") < step ? name : String(column.warps), { anchor: "middle", size, bold: chosen })),
     svg("g", { "pointer-events": "none" }, bars)];
   });
-  const key = [["var(--x)", tr`registers per thread, 255 at most`], ["fault", tr`bytes spilled per thread`]];
-  let x = 2;
-  const legend = key.map(([fill, words]) => {
-    const at = x;
-    x += 22 + measure(words, SMALL) + 14;
-    return [fill === "fault" ? cell(at, 2, 15, 13, "", { state: "fault" }) : svg("rect", { x: at, y: 2, width: 15, height: 13, fill, stroke: "var(--edge)" }), text(at + 20, 9, words, { size: SMALL, fill: "var(--quiet)" })];
-  });
-  return { bottom, draw: [legend, svg("line", { x1: 0, x2: width, y1: limit, y2: limit, stroke: "var(--quiet)", "stroke-dasharray": "5 4" }), svg("line", { x1: 0, x2: width, y1: base, y2: base, stroke: "var(--quiet)" }), columns, svg("g", { "pointer-events": "none" }, table)] };
+  return { bottom, draw: [key.draw, svg("line", { x1: 0, x2: width, y1: limit, y2: limit, stroke: "var(--quiet)", "stroke-dasharray": "5 4" }), svg("line", { x1: 0, x2: width, y1: base, y2: base, stroke: "var(--quiet)" }), columns, svg("g", { "pointer-events": "none" }, table)] };
 }
 
 /** The places that a multiprocessor has for warps: those taken, program by program, and those left empty. */
@@ -165,16 +164,18 @@ function drawResidency(column, width, top) {
   const across = 32;
   const size = Math.min(15, (width - 4) / across);
   const rows = Math.ceil(column.most / across);
-  const place = (i) => [2 + (i % across) * size, top + 18 + Math.floor(i / across) * (size + 2)];
+  const programs = column.resident / column.warps;
+  const held = tr`${count(programs, "program")} of ${warpsOf(column.warps)} on a multiprocessor`;
+  const words = !column.resident ? tr`a multiprocessor cannot hold even one program` : column.limited.length ? tr`${held}, then ${limitsOf(column)} run out` : held;
+  const said = drawLines(words, 2, top + 6 - LINE_HEIGHT / 2, width - 2, { size: SMALL });
+  const squares_top = top + said.height + 1;
+  const place = (i) => [2 + (i % across) * size, squares_top + Math.floor(i / across) * (size + 2)];
   const kinds = [["var(--active)", (i) => i < column.resident && Math.floor(i / column.warps) % 2 === 0], ["var(--done)", (i) => i < column.resident && Math.floor(i / column.warps) % 2 === 1], ["var(--waiting)", (i) => i >= column.resident]];
   const squares = kinds.map(([fill, holds]) => {
     const d = Array.from({ length: column.most }, (_, i) => (holds(i) ? `M${place(i).join(",")}h${size - 2}v${size - 2}h${2 - size}Z` : "")).join("");
     return d && svg("path", { d, fill, stroke: "var(--edge)", "stroke-dasharray": fill === "var(--waiting)" ? "2 2" : null });
   });
-  const programs = column.resident / column.warps;
-  const held = tr`${count(programs, "program")} of ${warpsOf(column.warps)} on a multiprocessor`;
-  const words = !column.resident ? tr`a multiprocessor cannot hold even one program` : column.limited.length ? tr`${held}, then ${limitsOf(column)} run out` : held;
-  return { draw: [text(2, top + 6, words, { size: SMALL }), squares], bottom: top + 18 + rows * (size + 2) };
+  return { draw: [said.draw, squares], bottom: squares_top + rows * (size + 2) };
 }
 
 /** The kernel's lines, each with a bar of the SASS instructions that it became. A line with any can be pressed. */
