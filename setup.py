@@ -36,14 +36,15 @@ def write_page(readme: str, repository: str) -> str:
     """Return README for the index of packages, where a relative link leads nowhere: such a link
     leads to ``repository``.
 
-    If ``repository`` is empty, the words of a link stay, and pictures go.
+    If ``repository`` is empty, the words of a link stay, and pictures go with the
+    caption in italics below them.
     """
     file = r"(?!https?:|#)"  # where a link to a file of the repository begins
     if not repository:
         return re.sub(
             rf"(?<!!)\[([^\]]+)\]\({file}[^)]+\)",
             r"\1",
-            re.sub(r"(?s)<picture>.*?</picture>\s*", "", readme),
+            re.sub(r"(?s)<picture>.*?</picture>\s*(\*[^*\n]+\*\s*)?", "", readme),
         )
     page = re.sub(rf"\]\({file}([^)]+)\)", rf"]({repository}/blob/main/\1)", readme)
     return re.sub(rf'\b(src|srcset)="{file}([^"]+)"', rf'\1="{repository}/raw/main/\2"', page)

@@ -18,8 +18,8 @@ _PAGE = (
     " {ink}'>{html}"
 )
 _HOST = "document.querySelector('[data-picture]')"
-# Sets each state in turn, and returns those in which words lie on one another, words are cut at the
-# side of the drawing, or something stands out of the page.
+# Sets each state in turn, and returns those in which words lie on one another or something stands
+# out of the page.
 _FIND_UNCLEAR = f"""(states) => {{
     const stage = {_HOST}.stage;
     const findOverlaps = () => {{
@@ -34,20 +34,12 @@ _FIND_UNCLEAR = f"""(states) => {{
         }}
         return overlaps;
     }};
-    const findCut = () => {{
-        const drawing = stage.svg.getBoundingClientRect();
-        return [...stage.svg.querySelectorAll("text")].filter((text) => {{
-            const {{ left, right, width }} = text.getBoundingClientRect();
-            return width && (left < drawing.left - 3 || right > drawing.right + 3);
-        }}).map((text) => text.textContent);
-    }};
     const unclear = [];
     for (const state of states) {{
         stage.set(state);
         const overlaps = findOverlaps();
-        const cut = findCut();
         const overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
-        if (overlaps.length || cut.length || overflow > 0) unclear.push({{ state, overlaps, cut, overflow }});
+        if (overlaps.length || overflow > 0) unclear.push({{ state, overlaps, overflow }});
     }}
     return unclear;
 }}"""  # noqa: E501
@@ -166,8 +158,8 @@ class Shown:
     def assert_clear(
         self, states: list[dict[str, Any]], look: Callable[[], None] | None = None
     ) -> None:
-        """Fail if in one of the states, at one of WIDTHS, words lie on one another, words are cut,
-        or something stands out of the page.
+        """Fail if in one of the states, at one of WIDTHS, words lie on one another or something
+        stands out of the page.
 
         Args:
             states: changes of the state that is shown, each to those before it.

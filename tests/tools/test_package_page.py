@@ -27,8 +27,9 @@ def test_without_an_address_words_stay_and_what_leads_nowhere_goes(write_page) -
     assert [target for target in list_targets(page) if not target.startswith("https://")] == []
     assert (
         "00 start here: your first kernel" in page
-        and "see LICENSE." in page
+        and "MIT licence." in page
         and "<picture" not in page
+        and "Recorded from" not in page
     )
 
 

@@ -455,10 +455,11 @@ function drawPrograms(launch, whole, world, state, width, { drive, able }) {
   };
 }
 
-/** `words`, or as many of them as there is room for. */
+/** `words`, or as many of their clauses as there is room for. */
 function fit(words, room, bold = false) {
   let parts = words;
-  while (measure(parts, SMALL, bold ? "600" : "normal") > room && /[,\uff0c]/.test(parts)) parts = parts.slice(0, Math.max(parts.lastIndexOf(","), parts.lastIndexOf("\uff0c")));
+  const findEnd = () => Math.max(...[",", ":", "\uff0c", "\uff1a"].map((sign) => parts.lastIndexOf(sign)));
+  while (measure(parts, SMALL, bold ? "600" : "normal") > room && findEnd() > 0) parts = parts.slice(0, findEnd());
   return parts;
 }
 
