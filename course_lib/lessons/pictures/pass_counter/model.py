@@ -131,9 +131,8 @@ def one_pass_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
         x = tl.load(x_ptr + row * N + cols, mask=cols < N).to(tl.float32)
-        tl.store(
-            y_ptr + row * N + cols, ((x - mean) * rstd).to(y_ptr.dtype.element_ty), mask=cols < N
-        )
+        y = ((x - mean) * rstd).to(y_ptr.dtype.element_ty)
+        tl.store(y_ptr + row * N + cols, y, mask=cols < N)
 
 
 @triton.jit
@@ -154,9 +153,8 @@ def two_pass_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
         x = tl.load(x_ptr + row * N + cols, mask=cols < N).to(tl.float32)
-        tl.store(
-            y_ptr + row * N + cols, ((x - mean) * rstd).to(y_ptr.dtype.element_ty), mask=cols < N
-        )
+        y = ((x - mean) * rstd).to(y_ptr.dtype.element_ty)
+        tl.store(y_ptr + row * N + cols, y, mask=cols < N)
 
 
 @triton.jit
@@ -177,9 +175,8 @@ def welford_kernel(x_ptr, y_ptr, N, eps, BLOCK: tl.constexpr):
     for start in range(0, N, BLOCK):
         cols = start + tl.arange(0, BLOCK)
         x = tl.load(x_ptr + row * N + cols, mask=cols < N).to(tl.float32)
-        tl.store(
-            y_ptr + row * N + cols, ((x - mean) * rstd).to(y_ptr.dtype.element_ty), mask=cols < N
-        )
+        y = ((x - mean) * rstd).to(y_ptr.dtype.element_ty)
+        tl.store(y_ptr + row * N + cols, y, mask=cols < N)
 
 
 @triton.jit
