@@ -79,7 +79,7 @@ def test_the_solution_is_right_on_every_small_case(exercise):
 
 
 @pytest.mark.parametrize(
-    "file",
+    ("exercise", "file", "turn"),
     [
         pytest.param(
             exercise,
