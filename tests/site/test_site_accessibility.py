@@ -78,7 +78,7 @@ _RUN_AXE = """async () => {
 _WITHOUT_GRADIENTS = "pre { background-image: none !important; }"
 
 
-@pytest.mark.parametrize(("name", "theme"), list_combinations())
+@pytest.mark.parametrize(("name", "theme"), list(list_combinations()))
 def test_axe_finds_nothing(open_page, axe, name, theme):
     opened = open_page(name)
     opened.open_folds()
