@@ -21,11 +21,13 @@ SHIPPED = (  # MANIFEST.in names the same for the source distribution
 
 class BuildWithCourse(build_py):
     def run(self):
+        built = Path(self.build_lib, "course_lib")
+        if not self.editable_mode:
+            shutil.rmtree(built, ignore_errors=True)  # what an earlier build left
         super().run()
         if self.editable_mode:
             return
-        shipped = Path(self.build_lib, "course_lib", "shipped")
-        shutil.rmtree(shipped, ignore_errors=True)  # what an earlier build left
+        shipped = built / "shipped"
         for pattern in SHIPPED:
             for file in Path().glob(pattern):
                 (shipped / file).parent.mkdir(parents=True, exist_ok=True)
