@@ -33,9 +33,10 @@ COPIED = (
     "notebooks/images", "pyproject.toml", "setup.py", "tools/bootstrap.py", "tools/installer.py",
     "tools/jupyter", "tools/machine.py",
 )  # fmt: skip
-LEFT_OUT = ("course_lib/authoring", "course_lib/classroom")
-# In the folder of an exercise these are the solution in another form, or nearly so.
-_NEAR_SOLUTIONS = re.compile(r"course_lib/exercises/\w+/(wrong\.toml|right/.*)")
+# What is left out of these: authors' and instructors' code, and what is nearly a solution.
+_LEFT_OUT = re.compile(
+    r"course_lib/(authoring|classroom)/.*|course_lib/exercises/\w+/(wrong\.toml|right/.*)"
+)
 _README = Path(__file__).parent / "release_readme.md"
 # parts of the Makefile that are useless without the files that are left out
 _NOT_FOR_LEARNERS = re.compile(r"## (authors|instructors): |^test:|^NBVAL = ", re.MULTILINE)
@@ -106,11 +107,7 @@ def require_free(folder: Path) -> None:
 def _collect() -> Iterator[tuple[str, bytes]]:
     """Yield path and content of every file of the copy except the exercises."""
     for name in _list_files():
-        if (
-            _lies_in(name, COPIED)
-            and not _lies_in(name, LEFT_OUT)
-            and not _NEAR_SOLUTIONS.fullmatch(name)
-        ):
+        if _is_copied(name) and not _LEFT_OUT.fullmatch(name):
             yield name, (paths.ROOT / name).read_bytes()
     for source in list_sources():
         yield (
@@ -127,8 +124,8 @@ def _collect() -> Iterator[tuple[str, bytes]]:
     yield "README.md", _README.read_text(encoding="utf-8").replace("VERSION", _describe()).encode()
 
 
-def _lies_in(name: str, places: tuple[str, ...]) -> bool:
-    return any(Path(name).is_relative_to(place) for place in places)
+def _is_copied(name: str) -> bool:
+    return any(Path(name).is_relative_to(place) for place in COPIED)
 
 
 def _list_files() -> list[str]:

@@ -83,13 +83,9 @@ def in_blocks(
     ]
     right = [_align(column, str.rjust) for column in columns]
     needed = len(_blocks(left, right, width))
-    narrowest = next(
-        w
-        for w in range(width + 1)
-        if len(_blocks(left, right, w)) == needed
-        # the narrowest width with as many blocks spreads the columns evenly, so that the last block
-        # is not almost empty
-    )
+    # The narrowest width with as many blocks spreads the columns evenly, so that the last block is
+    # not almost empty.
+    narrowest = next(w for w in range(width + 1) if len(_blocks(left, right, w)) == needed)
     return [line.rstrip() for block in _blocks(left, right, narrowest) for line in ["", *block]][1:]
 
 

@@ -24,51 +24,16 @@ class Multiprocessor:
 
 # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
 MULTIPROCESSORS = {
-    "sm_75": Multiprocessor(
-        warps=32, programs=16, shared_bytes=64 << 10, shared_bytes_a_program=64 << 10, reserved=0
-    ),
-    "sm_80": Multiprocessor(
-        warps=64,
-        programs=32,
-        shared_bytes=164 << 10,
-        shared_bytes_a_program=163 << 10,
-        reserved=1024,
-    ),
-    "sm_86": Multiprocessor(
-        warps=48,
-        programs=16,
-        shared_bytes=100 << 10,
-        shared_bytes_a_program=99 << 10,
-        reserved=1024,
-    ),
-    "sm_89": Multiprocessor(
-        warps=48,
-        programs=24,
-        shared_bytes=100 << 10,
-        shared_bytes_a_program=99 << 10,
-        reserved=1024,
-    ),
-    "sm_90": Multiprocessor(
-        warps=64,
-        programs=32,
-        shared_bytes=228 << 10,
-        shared_bytes_a_program=227 << 10,
-        reserved=1024,
-    ),
-    "sm_100": Multiprocessor(
-        warps=64,
-        programs=32,
-        shared_bytes=228 << 10,
-        shared_bytes_a_program=227 << 10,
-        reserved=1024,
-    ),
-    "sm_120": Multiprocessor(
-        warps=48,
-        programs=24,
-        shared_bytes=100 << 10,
-        shared_bytes_a_program=99 << 10,
-        reserved=1024,
-    ),
+    arch: Multiprocessor(warps, programs, shared << 10, shared_a_program << 10, reserved)
+    for arch, warps, programs, shared, shared_a_program, reserved in (  # shared: in KiB
+        ("sm_75", 32, 16, 64, 64, 0),
+        ("sm_80", 64, 32, 164, 163, 1024),
+        ("sm_86", 48, 16, 100, 99, 1024),
+        ("sm_89", 48, 24, 100, 99, 1024),
+        ("sm_90", 64, 32, 228, 227, 1024),
+        ("sm_100", 64, 32, 228, 227, 1024),
+        ("sm_120", 48, 24, 100, 99, 1024),
+    )
 }
 _PARTITIONS = 4  # a multiprocessor has four register files, one per warp scheduler
 _WARP_REGISTERS = 256  # registers are allocated to a warp in units of this size

@@ -39,11 +39,8 @@ def name_cause(judged: list[Judged], parts: dict[str, Part]) -> str | None:
             # no formula predicts what a load outside a tensor reads, and most wrong cases have no
             # such load
             seen = inside
-        seen.sort(
-            key=lambda j: (not j.deviations, j.plan.case.M * j.plan.case.N)
-            # wrong cases come first, the smallest ones first: they rule out a model at the least
-            # cost
-        )
+        # Wrong cases come first, the smallest ones first: they rule out a model at the least cost.
+        seen.sort(key=lambda j: (not j.deviations, j.plan.case.M * j.plan.case.N))
         if any(j.deviations for j in seen):
             with np.errstate(all="ignore"):
                 return _find_nearest(part, seen)

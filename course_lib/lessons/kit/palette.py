@@ -30,12 +30,9 @@ _STATES = {
         "fault": "#FF9E66",
     },
 }
-_NEEDED = {
-    "light": 3.0,
-    "dark": 4.5,
-    # least contrast of a line or mark against the page: WCAG 2.2, 1.4.11, and more on dark, where
-    # thin lines are harder to see
-}
+# Least contrast of a line or mark against the page: WCAG 2.2, 1.4.11, and more on dark, where thin
+# lines are harder to see.
+_NEEDED = {"light": 3.0, "dark": 4.5}
 
 
 def make_css() -> str:
