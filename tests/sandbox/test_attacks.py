@@ -254,6 +254,15 @@ def handed_in(attack: Attack, world: World, tmp_path: Path, text: str | None = N
     return file
 
 
+def is_of_the_course(process: psutil.Process) -> bool:
+    """Whether the process runs code of the course. One that ended, and nobody has waited for,
+    runs nothing."""
+    try:
+        return any("course_lib" in part for part in process.cmdline())
+    except psutil.NoSuchProcess:
+        return False
+
+
 def after(world: World, tmp_path: Path) -> list[str]:
     """What an attack left behind, in words."""
     traces = [
@@ -269,11 +278,7 @@ def after(world: World, tmp_path: Path) -> list[str]:
         if file.name not in ("tmp", "state", "others", "victim", "door") and file.suffix != ".py"
     ]
     # a worker's Chromium is a child, too
-    helpers = [
-        child
-        for child in psutil.Process().children()
-        if any("course_lib" in part for part in child.cmdline())
-    ]
+    helpers = [child for child in psutil.Process().children() if is_of_the_course(child)]
     traces += [
         f"{process} still runs" for helper in helpers for process in helper.children(recursive=True)
     ]
