@@ -502,6 +502,8 @@ def _list_sums_models() -> Iterator[tuple[str, Model]]:
                 p, weights=lambda n, p: np.full_like(n, p.case.N / lanes(p))
             ),
         )
+    # A row's mean with a wrong divisor is in each distance of M2, as in two passes.
+    yield from list_divisor_models(_sweep_twice)
     yield "mask_missing", lambda p: _add_up_lanes(p, lanes=spoilt)
     yield from _list_welford_models()
 
