@@ -1,9 +1,13 @@
-"""The servers of this process. A job starts one if none is idle. A server stays warm, and is
-replaced when the course's files change.
+"""The servers of this process. A job starts one if none is idle, and the server stays warm for the
+next job.
 
-A warm server only saves the time of the imports. A server that has died, or that has read older
-files of the course, is replaced, which costs a cold start. All servers end with this process, even
-if it is killed.
+A warm server only saves the time of the imports. A server that has died, or that was started with
+other environment variables, is replaced, which costs a cold start. All servers end with this
+process, even if it is killed.
+
+A server has read the course's files once, like the process that started it. An author's edit is
+seen by the next process: the next ``course check``, the next test run, a notebook's kernel after its
+restart.
 """
 
 from __future__ import annotations
@@ -23,7 +27,6 @@ from course_lib.base.worker import Worker, WorkerCommand, WorkerFailure
 from course_lib.sandbox.machine import ServerKind
 
 SCRIPT = Path(__file__).with_name("server.py")
-PACKAGE = paths.PACKAGE
 _START_SECONDS = 180.0  # enough to import PyTorch on a busy machine with a cold disk
 _END_SECONDS = 8.0  # before it ends, a server ends its job and all processes that the job started
 # A server ends a job at its limit. If it has not done so after this additional time, the server
@@ -135,7 +138,7 @@ def stop_all() -> None:
 
 
 def _take(kind: ServerKind) -> WarmServer:
-    """Return an idle server that has read the present files, otherwise a new one. Outdated servers
+    """Return an idle server that has the present environment, otherwise a new one. Outdated servers
     are ended."""
     key = _key(kind)
     with _lock:
@@ -154,21 +157,5 @@ def _take(kind: ServerKind) -> WarmServer:
 
 
 def _key(kind: ServerKind) -> tuple:
-    """Return a key that changes when a file or a variable changes that a warm server has read."""
-    files = []
-    waiting = [str(PACKAGE)]
-    for folder in waiting:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name.endswith(".py"):
-                    status = entry.stat()
-                    files.append((entry.path, status.st_mtime_ns, status.st_size))
-                elif entry.is_dir() and entry.name != "__pycache__":
-                    waiting.append(entry.path)
-    return (
-        kind,
-        str(SCRIPT),
-        sys.executable,
-        tuple(os.environ.get(name) for name in _KEPT),
-        tuple(sorted(files)),
-    )
+    """Return a key that changes when a variable changes that a warm server has read."""
+    return kind, sys.executable, tuple(os.environ.get(name) for name in _KEPT)

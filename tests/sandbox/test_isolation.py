@@ -843,25 +843,25 @@ def test_a_server_that_dies_over_a_job_is_no_check_that_finished(begun, ended, m
     ) and not run.data
 
 
-def test_a_change_of_the_course_replaces_the_server(monkeypatch):
+def test_a_change_of_the_environment_replaces_the_server(monkeypatch):
     assert check(EX, SOLUTION).passed
     old = serving().process
-    stock = servers._key
-    monkeypatch.setattr(servers, "_key", lambda mode: (*stock(mode), "a file was edited"))
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
     assert (
         check(EX, SOLUTION).passed and serving().process.pid != old.pid and old.poll() is not None
     )
 
 
-def test_the_key_sees_an_edited_file(monkeypatch, tmp_path):
-    (tmp_path / "grading").mkdir()
-    file = tmp_path / "grading" / "x.py"
-    file.write_text("1")
-    monkeypatch.setattr(servers, "PACKAGE", tmp_path)
-    before = servers._key(runner.KINDS[EX.kind])
-    assert servers._key(runner.KINDS[EX.kind]) == before
-    file.write_text("22")
-    assert servers._key(runner.KINDS[EX.kind]) != before
+def test_a_warm_check_lists_no_folder_of_the_course(monkeypatch):
+    assert check(EX, SOLUTION).passed
+    looked_at = []
+    for name in ("scandir", "listdir"):
+        stock = getattr(os, name)
+        monkeypatch.setattr(
+            os, name, lambda path=".", stock=stock: (looked_at.append(str(path)), stock(path))[1]
+        )
+    assert check(EX, SOLUTION).passed
+    assert not [path for path in looked_at if path.startswith(str(paths.PACKAGE))]
 
 
 @pytest.mark.parametrize("end", ["sys.exit()", "os.kill(os.getpid(), 9)", "os._exit(0)"])
