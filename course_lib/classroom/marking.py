@@ -13,6 +13,7 @@ from course_lib.catalog import Exercise
 from course_lib.classroom.gradebook import NO_FILE, NOT_GRADED, Mark, Row, format_points
 from course_lib.classroom.own_word import EXCUSED, Word
 from course_lib.classroom.record import Attempt, Person, Record, Rules, read_time
+from course_lib.grading.kind import find_kind
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, PASS, from_dict
 
 _LOST = "its verdict is no longer in the journal; grade the folder with this file again"
@@ -41,7 +42,7 @@ def give_points(exercise: Exercise, verdict: dict[str, Any], rules: Rules) -> fl
     possible = weigh(exercise, rules.weights)
     if verdict["status"] == GRADER_FAULT:
         return None
-    if verdict["status"] == FAIL and exercise.kind == "tests":
+    if verdict["status"] == FAIL and find_kind(exercise.kind).counts_parts:
         return _round_down(
             Fraction(
                 from_dict(verdict).count_right_parts(exercise.entry_points),

@@ -11,21 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_lib.base import runtime as course_runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.installation import environment_fault
 from course_lib.base.tab import IN_TAB
 from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise, texts
-from course_lib.grading import faults
+from course_lib.grading import faults, warming
+from course_lib.grading.kind import find_kind
 from course_lib.grading.verdict import GRADER_FAULT, Verdict
 
 if TYPE_CHECKING:
     from course_lib.grading.judging.judge import Judged
     from course_lib.sandbox.jobs import ResourceLimits
-
-
-_NEEDS_PYTORCH = ("torch", "autograd", "tests")  # kinds of exercises
 
 
 def check(
@@ -56,7 +53,8 @@ def check(
         tell_first_failure: called at most once, in the caller's thread, as soon as the first case
             is judged wrong; other cases may still run. It gets one line that says which case, which
             output and by how much. The cause comes with the verdict. It is not called for hidden
-            cases.
+            cases. Whoever gives it waits for the verdict: the check then does more at the same
+            time.
         take_cases: called with the judged cases and their outputs before the verdict is returned;
             with an empty list if nothing was run.
 
@@ -84,14 +82,16 @@ def check(
 
         drawn_from = None if secret is None else Secret(secret)
         fingerprint = drawn_from.fingerprint if drawn_from else ""
-        if IN_TAB and exercise.kind in _NEEDS_PYTORCH:
+        kind = find_kind(exercise.kind)
+        if IN_TAB and kind.needs_pytorch:
             raise EnvironmentFault(
                 _(
                     "it is graded with PyTorch, which a browser tab does not have. Open this lesson"
                     " on your machine to check it."
                 )
             )
-        mode = exercise.kind if exercise.kind != "kernel" else mode or course_runtime.current().mode
+        mode = kind.choose_mode(mode)
+        warming.prepare(mode)
         with require_tier(required_tier or LIMITS), warnings.catch_warnings():
             # Python's warnings about the file are not part of the verdict. Before 3.12 the category
             # was DeprecationWarning.

@@ -66,21 +66,6 @@ class ResourceLimits:
     processes: int = 8
     threads: int = 256
 
-    @classmethod
-    def for_mode(cls, mode: str) -> ResourceLimits:
-        if mode in ("torch", "autograd", "tests"):
-            # PyTorch takes several seconds to import, and longer on a busy machine
-            return cls(start=120.0)
-        if mode != "gpu":
-            return cls()
-        # On a GPU the first case starts the compiler's programs, and CUDA reserves more address
-        # space than any machine has memory.
-        return cls(
-            start=120.0, case=60.0, load=300.0, total=600.0, patience=2.0, address_bytes=0,
-            memory_bytes=0, resident_bytes=24 << 30, disk_bytes=1 << 30, files=20_000,
-            open_files=4096, processes=64, threads=1024,
-        )  # fmt: skip
-
 
 @dataclass(frozen=True)
 class JobAnswer:
@@ -247,11 +232,18 @@ def require_tier(tier: str) -> Iterator[None]:
         _lowest_tier.reset(token)
 
 
-def ask(kind: ServerKind, job: Mapping[str, Any], limits: ResourceLimits, *, count: int = 1) -> Any:
+def ask(
+    kind: ServerKind,
+    job: Mapping[str, Any],
+    limits: ResourceLimits,
+    *,
+    count: int = 1,
+    is_over: Callable[[], bool] | None = None,
+) -> Any:
     """Run a job and return its answer, which is plain data. Check its shape: a submission may have
     taken over the process that made it.
 
-    ``count`` is the number of cases, as in :func:`run`.
+    ``count`` is the number of cases, and ``is_over`` ends the job, as in :func:`run`.
 
     Raises: JobFailure if the job leaves no answer; WorkerFailure if its server does not start;
     otherwise as :func:`run`.
@@ -260,7 +252,7 @@ def ask(kind: ServerKind, job: Mapping[str, Any], limits: ResourceLimits, *, cou
     # meanwhile, no folder is left behind.
     warm(kind)
     with TemporaryFolder("course-job-") as folder:
-        answer = run(kind, job, folder, limits, count=count)
+        answer = run(kind, job, folder, limits, count=count, is_over=is_over)
         data = read_file(folder / "answer.json", _ANSWER_BYTES)
     if data is None or sum(map(data.count, (b",", b"[", b"{"))) > _ANSWER_VALUES:
         raise JobFailure(answer)
@@ -279,6 +271,13 @@ def warm(kind: ServerKind) -> None:
         in_worker.warm(kind) if in_worker.can_wait() else in_process.make_machine(kind)
     else:
         servers.warm(kind)
+
+
+def prepare(kind: ServerKind) -> None:
+    """Begin to start the server for jobs of this kind, without waiting for it. If it does not
+    start, the next job says so."""
+    if not IN_TAB:
+        servers.prepare(kind)
 
 
 def read_file(file: Path, most: int) -> bytes | None:

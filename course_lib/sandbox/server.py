@@ -649,3 +649,5 @@ def _resident_bytes(process: int) -> int:
 
 if __name__ == "__main__":
     main(sys.argv[1], sys.argv[2])
+    sys.stderr.flush()
+    os._exit(0)  # Python's own end would first free all that was imported

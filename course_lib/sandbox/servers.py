@@ -5,9 +5,8 @@ A warm server only saves the time of the imports. A server that has died, or tha
 other environment variables, is replaced, which costs a cold start. All servers end with this
 process, even if it is killed.
 
-A server has read the course's files once, like the process that started it. An author's edit is
-seen by the next process: the next ``course check``, the next test run, a notebook's kernel after its
-restart.
+A server has read the course's files once, like the process that started it. The next process sees
+an author's edit: the next ``course check``, the next test run, a notebook's kernel after a restart.
 """
 
 from __future__ import annotations
@@ -17,10 +16,11 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from course_lib.base import paths
+from course_lib.base import background, paths
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.translation import VARIABLE
 from course_lib.base.worker import Worker, WorkerCommand, WorkerFailure
@@ -92,6 +92,7 @@ def _launch(kind: ServerKind) -> WorkerCommand:
 
 
 _idle: list[WarmServer] = []
+_starting: dict[tuple, list[Future[WarmServer]]] = {}  # by key; no job has asked for them yet
 _lock = threading.Lock()
 
 
@@ -129,17 +130,29 @@ def warm(kind: ServerKind) -> None:
         _idle.append(server)
 
 
+def prepare(kind: ServerKind) -> None:
+    """Begin to start a server of this kind if none is idle. This call does not wait; the next job
+    does, and raises the error of a server that did not start."""
+    key = _key(kind)
+    with _lock:
+        if not _starting.get(key) and not any(s.key == key and s.alive for s in _idle):
+            _starting.setdefault(key, []).append(background.start(lambda: WarmServer(kind, key)))
+
+
 def stop_all() -> None:
     """End every idle server. The next job starts a new one."""
     with _lock:
         servers, _idle[:] = _idle[:], []
+        starting = [future for futures in _starting.values() for future in futures]
+        _starting.clear()
+    servers += [future.result() for future in starting if future.exception() is None]
     for server in servers:
         server.end()
 
 
 def _take(kind: ServerKind) -> WarmServer:
-    """Return an idle server that has the present environment, otherwise a new one. Outdated servers
-    are ended."""
+    """Return an idle server that has the present environment, or the one that :func:`prepare`
+    starts, otherwise a new one. Outdated servers are ended."""
     key = _key(kind)
     with _lock:
         stale = [
@@ -151,8 +164,11 @@ def _take(kind: ServerKind) -> WarmServer:
             (server for server in _idle if server.key == key and server not in stale), None
         )
         _idle[:] = [server for server in _idle if server is not taken and server not in stale]
+        starting = _starting[key].pop() if taken is None and _starting.get(key) else None
     for server in stale:
         server.end()
+    if starting is not None:
+        taken = starting.result()
     return taken or WarmServer(kind, key)
 
 

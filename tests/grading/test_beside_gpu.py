@@ -12,15 +12,15 @@ from course_lib.catalog import texts
 from course_lib.grading import grade
 from course_lib.grading.execution import runner
 from course_lib.grading.families.plans import make_plans
+from course_lib.grading.kind import find_mode
 from course_lib.grading.submission.source import Kernels
-from course_lib.sandbox.jobs import ResourceLimits
 from course_lib.sandbox.stage import STOP
 
 EX = catalog.get("12a")
 RELEASE = "    tl.atomic_xchg(lock_ptr + group, 0)\n"
 ENDLESS = Kernels("while True:\n    pass\n", EX.entry_points)
 # processor seconds, more than a test may take
-LIMITS = dataclasses.replace(ResourceLimits.for_mode("gpu"), case=600.0, load=600.0)
+LIMITS = dataclasses.replace(find_mode("gpu").limits, case=600.0, load=600.0)
 
 
 @pytest.fixture

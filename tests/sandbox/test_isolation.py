@@ -32,6 +32,7 @@ from course_lib.doctor.isolation import examine_isolation
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
 from course_lib.grading.families.plans import make_plans
+from course_lib.grading.kind import find_mode
 from course_lib.grading.submission import reader
 from course_lib.grading.submission.source import Kernels
 from course_lib.sandbox import isolation, jobs, server, servers, syscalls
@@ -41,7 +42,7 @@ from course_lib.sandbox.stage import Stage
 EX = catalog.get("04b")  # its server starts in a tenth of a second: PyTorch is not imported
 SOLUTION = paths.SOLUTIONS / f"{EX.file}.py"
 (NAME,) = EX.entry_points
-SHORT = dataclasses.replace(ResourceLimits.for_mode(EX.kind), case=1.0, total=1.5, patience=1.0)
+SHORT = dataclasses.replace(find_mode(EX.kind).limits, case=1.0, total=1.5, patience=1.0)
 ATTACKS = Path(__file__).parent.parent / "attacks"
 
 pytestmark = pytest.mark.skipif(
@@ -661,7 +662,7 @@ def test_what_comes_before_the_first_case_has_a_limit_of_its_own(tmp_path):
 )
 def test_a_job_ends_by_its_processor_time_or_by_the_clock(body, ended):
     kernels = Kernels(f"def {NAME}(*given):\n    {body}\n", EX.entry_points)
-    limits = dataclasses.replace(ResourceLimits.for_mode(EX.kind), case=0.5, patience=2.0)
+    limits = dataclasses.replace(find_mode(EX.kind).limits, case=0.5, patience=2.0)
     assert runner.run(kernels, make_plans(EX)[:1], EX.kind, limits).ended == ended
 
 
@@ -695,7 +696,7 @@ def test_rows_far_apart_fit_under_the_limit_of_memory():
 
 
 def serving() -> servers.WarmServer:
-    (server,) = [server for server in servers._idle if server.key[0] == runner.KINDS[EX.kind]]
+    (server,) = [server for server in servers._idle if server.key[0] == find_mode(EX.kind).server]
     return server
 
 

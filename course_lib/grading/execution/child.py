@@ -22,27 +22,17 @@ from typing import Any
 
 from course_lib.base.plain import decode, encode
 from course_lib.grading.cases.plan import CaseLaunch
-from course_lib.grading.submission import kernel_check, shortcuts
+from course_lib.grading.kind import find_kind, find_mode
 from course_lib.grading.submission.source import Unreadable
 from course_lib.launching.faults import Fault, FaultKind, Misuse, Raised
 from course_lib.sandbox.machine import Machine, Stopped, begin_case, write_whole
 
 REFUSED = "Refused"  # the type under which a refusal by the exercise's rules is written
-_RUNNERS = {
-    "cpu": ("interpreted", "Interpreter"), "gpu": ("compiled", "Gpu"),
-    "torch": ("functions", "TorchFunctions"),
-    "numpy": ("functions", "NumPyFunctions"), "autograd": ("autograd_child", "Autograd"),
-    "tests": ("tests_child", "Tests"),
-}  # fmt: skip
 
 
 def make_machine(mode: str) -> Machine:
-    """Make the object that runs cases in ``mode``.
-
-    The modes are "cpu" (kernels, interpreted), "gpu" (compiled), "torch", "numpy" and "autograd"
-    (functions), and "tests" (of kernels).
-    """
-    module, name = _RUNNERS[mode]
+    """Make the object that runs cases in the mode of this name."""
+    module, name = find_mode(mode).runner.split(":")
     return _CaseMachine(
         getattr(importlib.import_module(f"course_lib.grading.execution.{module}"), name)()
     )
@@ -118,12 +108,7 @@ def _compile(file: Path, rules: dict[str, Any] | None) -> types.CodeType:
     tree = ast.parse(text, str(file))
     if rules is not None:
         tree.body[:0] = ast.parse(rules["given"]).body  # imports that the text does not contain
-        forbidden = shortcuts.Shortcuts(rules["forbidden"])
-        if rules["kind"] == "kernel":
-            kernel_check.check(tree, text, rules["file"])
-            shortcuts.check_shortcuts(tree, forbidden, rules["file"])
-        else:
-            shortcuts.check(tree, forbidden, rules["file"])
+        find_kind(rules["kind"]).check_code(tree, text, rules["forbidden"], rules["file"])
     linecache.getlines(str(file))
     return compile(ast.fix_missing_locations(tree), str(file), "exec", dont_inherit=True)
 

@@ -20,32 +20,19 @@ from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
 from course_lib.grading.cases.plan import CaseLaunch, Plan
 from course_lib.grading.execution.case_runner import KERNEL_NAMES
+from course_lib.grading.kind import Mode, find_mode
 from course_lib.grading.submission.source import Kernels
 from course_lib.grading.verdict import PRINTED_CHARACTERS
 from course_lib.launching.far import measure_far
 from course_lib.launching.faults import Raised
 from course_lib.sandbox import jobs
-from course_lib.sandbox.isolation import Needs
 from course_lib.sandbox.jobs import JobAnswer, ResourceLimits, read_file
-from course_lib.sandbox.machine import ServerKind
 from course_lib.sandbox.stage import Stage
 
 _ERROR_BYTES = 64 << 10
 _MOST_LINES = 10_000_000
 # the most characters of an exception's text, of a fault's words and of a type's name
 _TEXT_CHARACTERS, _WORDS_CHARACTERS, _NAME_CHARACTERS = 4000, 1000, 200
-
-
-def _make_kind(mode: str) -> ServerKind:
-    make = "course_lib.grading.execution.child:make_machine"
-    # CUDA cannot be used after a fork: each job opens the GPU itself, and the server never does
-    if mode == "gpu":
-        return ServerKind(make, mode, "gpu", Needs.GPU)
-    return ServerKind(make, mode, "cpu")
-
-
-# the kind of server for each mode of a check
-KINDS = {mode: _make_kind(mode) for mode in ("cpu", "gpu", "torch", "numpy", "autograd", "tests")}
 
 
 @dataclass
@@ -103,21 +90,19 @@ def run(
     EnvironmentFault if the GPU does not answer, if what the process needs cannot be imported, or if
     this machine has not the tier that was asked for.
     """
-    limits = limits or ResourceLimits.for_mode(mode)
-    if mode == "gpu":
+    way = find_mode(mode)
+    if way.compiles:
         _gpu.check_health()
-    result = _run_once(kernels, plans, mode, limits, take, is_over)
-    return (
-        _run_once(kernels, plans, mode, limits, take, is_over)
-        if result.ended == "killed"
-        else result
-    )
+    result = _run_once(kernels, plans, way, limits or way.limits, take, is_over)
+    if result.ended == "killed":
+        result = _run_once(kernels, plans, way, limits or way.limits, take, is_over)
+    return result
 
 
 def _run_once(
     kernels: Kernels,
     plans: list[Plan],
-    mode: str,
+    mode: Mode,
     limits: ResourceLimits,
     take: Callable[[int, bytes], None] | None,
     is_over: Callable[[], bool] | None,
@@ -128,7 +113,7 @@ def _run_once(
         # allocates them, and reports if it cannot.
         reserve = (
             {}
-            if mode == "gpu"
+            if mode.compiles
             else {
                 n: size
                 for n, case in enumerate(job["cases"])
@@ -137,7 +122,7 @@ def _run_once(
         )
         look = None if take is None else _Arrivals(folder, plans, take).look
         answer = jobs.run(
-            KINDS[mode],
+            mode.server,
             job,
             folder,
             limits,
@@ -147,7 +132,7 @@ def _run_once(
             is_over=is_over,
         )
         result = _collect(folder, plans, answer)
-        _gpu.in_doubt = mode == "gpu" and result.ended != "finished"
+        _gpu.in_doubt = mode.compiles and result.ended != "finished"
         return result
 
 
@@ -158,10 +143,11 @@ def run_rest(kernels: Kernels, mode: str) -> tuple[int, str] | None:
     Returns: the line, and words for what the code did; None if it did nothing that an instructor or
     its author should know.
     """
-    limits = replace(ResourceLimits.for_mode(mode), case=_REST_SECONDS, total=_REST_SECONDS)
+    way = find_mode(mode)
+    limits = replace(way.limits, case=_REST_SECONDS, total=_REST_SECONDS)
     with TemporaryFolder("course-rest-") as folder:
         (folder / "kernels.py").write_text(kernels.rest, encoding="utf-8")
-        answer = jobs.run(KINDS[mode], {"cases": [], "rules": None}, folder, limits, count=0)
+        answer = jobs.run(way.server, {"cases": [], "rules": None}, folder, limits, count=0)
         raised = _raised(folder / "import.error")
     if answer.stage is Stage.STARTING or (raised is None and answer.exit_code == 0):
         return None
@@ -207,7 +193,7 @@ def warm(mode: str) -> None:
 
     Raises: EnvironmentFault or WorkerFailure if it does not start.
     """
-    jobs.warm(KINDS[mode])
+    jobs.warm(find_mode(mode).server)
 
 
 class _GpuHealth:
@@ -223,16 +209,11 @@ class _GpuHealth:
         """
         if not self.in_doubt:
             return
+        gpu = find_mode("gpu")
         with TemporaryFolder("course-probe-") as folder:
             (folder / "kernels.py").write_text("")
             # Making a context is enough, because it uses the GPU. No kernel is run.
-            answer = jobs.run(
-                KINDS["gpu"],
-                {"cases": [], "rules": None},
-                folder,
-                ResourceLimits.for_mode("gpu"),
-                count=0,
-            )
+            answer = jobs.run(gpu.server, {"cases": [], "rules": None}, folder, gpu.limits, count=0)
         if answer.stage is Stage.STARTING:
             raise self._describe_silence(answer.printed)
         self.in_doubt = False

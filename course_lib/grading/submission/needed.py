@@ -11,35 +11,47 @@ from __future__ import annotations
 import ast
 import dis
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import CodeType
+from typing import TYPE_CHECKING
 
 from course_lib.base.translation import gettext as _
 from course_lib.base.words import list_words
 from course_lib.grading.submission.places import split_lines
 from course_lib.grading.submission.source import Unreadable, make_refusal
 
+if TYPE_CHECKING:
+    from course_lib.grading.kind import Kind
+
 _JIT = ("triton.jit", "triton.runtime.jit", "triton.runtime.jit.jit")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 
 
-def cut(tree: ast.Module, text: str, name: str, wanted: tuple[str, ...], kind: str) -> str:
-    """Return the source of ``wanted`` and of what they need. Each line keeps its number, and every
-    other line is empty.
+@dataclass(frozen=True)
+class Cut:
+    """The ``statements`` that are cut out of a file. If the entry points are methods of a class,
+    ``alias`` is a last line that gives them the names that the course calls."""
 
-    Args:
-        name: of the file, for messages.
-        kind: of the exercise: "kernel", or a kind of function.
+    statements: list[ast.stmt]
+    alias: str = ""
+
+    def write(self, text: str) -> str:
+        """Return the source, out of the ``text`` of the file. Each line keeps its number, and every
+        other line is empty."""
+        return _keep_lines(text, self.statements) + self.alias
+
+
+def cut(tree: ast.Module, name: str, wanted: tuple[str, ...], kind: Kind) -> Cut:
+    """Cut out ``wanted`` and what they need. ``name`` is the file's, for messages.
 
     Raises: Unreadable if an entry point is not there.
     """
-    find = _find_kernels if kind == "kernel" else _find_functions
-    last = find(tree, name, wanted)
-    keep = _find_needed(tree, [*wanted, *({last} if last else ())])
-    source = _keep_lines(text, keep)
-    if last:  # makes the methods of a class available under the names that the course calls
-        source += f"{', '.join(wanted)} = {', '.join(f'{last}.{method}' for method in wanted)}\n"
-    return source
+    owner = kind.find_entry_points(tree, name, wanted)
+    if owner is None:
+        return Cut(_find_needed(tree, list(wanted)))
+    methods = ", ".join(f"{owner}.{method}" for method in wanted)
+    return Cut(_find_needed(tree, [*wanted, owner]), f"{', '.join(wanted)} = {methods}\n")
 
 
 def list_imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
@@ -72,7 +84,8 @@ def is_jit(decorator: ast.expr, imports: dict[str, str]) -> bool:
     return f"{imports.get(root, root)}{'.' * bool(rest)}{rest}" in _JIT
 
 
-def _find_kernels(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> None:
+def require_kernels(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> None:
+    """Raise Unreadable unless the file has all kernels of ``wanted``. ``name`` is the file's."""
     imports = dict(list_imports(tree))
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     kernels = [function for function, node in functions.items() if is_jitted(node, imports)]
@@ -93,7 +106,7 @@ def _find_kernels(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> None:
         raise Unreadable("no_kernel", words.format(file=name, name=kernel, found=found))
 
 
-def _find_functions(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> str | None:
+def find_functions(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> str | None:
     """Return None if the functions are there, else the name of a class that has all of them as
     methods which need no object."""
     bound = {found for node in tree.body for found in list_bound_in_file(node)}

@@ -57,11 +57,11 @@ _THREADS_OF_TORCH = frozenset("fork futures".split())
 _RUNS_TEXT = frozenset("eval exec compile __import__ globals vars".split())
 
 
-def find_oddities(cut: str) -> tuple[Oddity, ...]:
+def find_oddities(cut: list[ast.stmt]) -> tuple[Oddity, ...]:
     """Return the odd lines of the functions that were cut out of a file, each once, in the order of
     the file."""
     found: dict[int, Oddity] = {}
-    for line, words in sorted(_list_odd(ast.parse(cut))):
+    for line, words in sorted(_list_odd(ast.Module(cut, []))):
         found.setdefault(line, Oddity(line, words))
     return tuple(found.values())
 
@@ -162,10 +162,10 @@ def _computes(annotation: ast.expr) -> bool:
     return any(isinstance(part, ast.Call | ast.Await | ast.Lambda) for part in parts)
 
 
-def find_code_of_its_own(tree: ast.Module, cut: str) -> int:
+def find_code_of_its_own(tree: ast.Module, cut: list[ast.stmt]) -> int:
     """Return the first line outside of ``cut`` with code that an import runs: a call, a loop, an
     assertion; 0 if there is none."""
-    kept = {node.lineno for node in ast.parse(cut).body}
+    kept = {node.lineno for node in cut}
     return next(
         (node.lineno for node in tree.body if node.lineno not in kept and _does_something(node)), 0
     )

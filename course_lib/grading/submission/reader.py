@@ -13,6 +13,7 @@ from course_lib.base.translation import gettext as _
 from course_lib.base.worker import WorkerFailure
 from course_lib.catalog import Exercise
 from course_lib.catalog.texts import find_file, make_unsolved_text
+from course_lib.grading.kind import load_kinds
 from course_lib.grading.submission import attempt, source
 from course_lib.grading.submission.places import Span
 from course_lib.grading.submission.source import Kernels, Unreadable
@@ -131,6 +132,9 @@ def make_machine(_argument: str) -> Machine:
 class _Reader(Machine):
     """Parses a text, compares it with the unsolved one, and cuts the code out. Nothing of the text
     is run."""
+
+    def __init__(self) -> None:
+        load_kinds()
 
     def work(self, job: dict[str, Any], folder: Path) -> None:
         begin_case(folder, 0)
