@@ -381,7 +381,9 @@ def status(
         status_page.write(page)
         print(f"written to {page}")
         return 0
-    chosen = where.find(exercise_ids or [])
+    from course_lib import catalog
+
+    chosen = catalog.find(exercise_ids or [])
     if as_json:
         print(where.as_json(chosen))
     else:

@@ -46,7 +46,7 @@ from course_lib.base.translation import choose_language, read_catalog
 from course_lib.base.worker import take_stdout
 from course_lib.sandbox import isolation
 from course_lib.sandbox.isolation import Needs
-from course_lib.sandbox.machine import Machine, ServerKind
+from course_lib.sandbox.machine import FolderExchange, Machine, ServerKind
 from course_lib.sandbox.stage import STOP, Stage
 
 _IDLE_SECONDS = 900.0
@@ -401,7 +401,8 @@ class JobServer:
                     sys.path[:] = [entry for entry in sys.path if entry != self.root]
                 sys.argv[:] = [""]
                 plain = json.loads((folder / "job.json").read_bytes())
-                self.machine.work(plain | {"left_out": job["left_out"], "tier": tier}, folder)
+                job_with_tier = plain | {"left_out": job["left_out"], "tier": tier}
+                self.machine.work(job_with_tier, FolderExchange(folder))
             code = 0
         except BaseException:
             traceback.print_exc()

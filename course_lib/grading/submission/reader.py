@@ -4,7 +4,6 @@ author may intend that."""
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from course_lib.base import paths
@@ -20,7 +19,7 @@ from course_lib.grading.submission.source import Kernels, Unreadable
 from course_lib.grading.verdict import Oddity
 from course_lib.sandbox import jobs
 from course_lib.sandbox.jobs import JobFailure, ResourceLimits
-from course_lib.sandbox.machine import Machine, ServerKind, begin_case, write_answer
+from course_lib.sandbox.machine import Exchange, Machine, ServerKind
 from course_lib.sandbox.stage import Stage
 
 KIND = ServerKind("course_lib.grading.submission.reader:make_machine")
@@ -136,8 +135,8 @@ class _Reader(Machine):
     def __init__(self) -> None:
         load_kinds()
 
-    def work(self, job: dict[str, Any], folder: Path) -> None:
-        begin_case(folder, 0)
+    def work(self, job: dict[str, Any], exchange: Exchange) -> None:
+        exchange.begin_case(0)
         listed: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in job["exercise"].items()
@@ -149,8 +148,8 @@ class _Reader(Machine):
             name = job["name"]
             found = attempt.read_attempt(exercise, unsolved, text, name, job["given"])
         except Unreadable as unreadable:
-            write_answer(folder, {"unreadable": attempt.describe_refusal(unreadable)})
+            exchange.write_answer({"unreadable": attempt.describe_refusal(unreadable)})
         except EnvironmentFault as fault:
-            write_answer(folder, {"fault": str(fault)})
+            exchange.write_answer({"fault": str(fault)})
         else:
-            write_answer(folder, {"kernels": None if found is None else asdict(found)})
+            exchange.write_answer({"kernels": None if found is None else asdict(found)})
