@@ -174,4 +174,5 @@ def _take(kind: ServerKind) -> WarmServer:
 
 def _key(kind: ServerKind) -> tuple:
     """Return a key that changes when a variable changes that a warm server has read."""
-    return kind, sys.executable, tuple(os.environ.get(name) for name in _KEPT)
+    variables = tuple(os.environ.get(name) for name in _KEPT)
+    return kind, str(SCRIPT), sys.executable, variables
