@@ -23,7 +23,7 @@ from course_lib.grading.kind import find_kind
 
 FOLDER = Path(__file__).with_name("skeletons")
 # the kinds of a step, too: a skeleton begins with the imports that a step is given
-KINDS = tuple(name for name in paths.list_kinds() if find_kind(name).given)
+KINDS = tuple(name for name in paths.list_kinds() if find_kind(name).step_imports)
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _LESSON = re.compile(r"(\d\d)_[a-z0-9_]+")
 
@@ -70,7 +70,7 @@ def new_exercise(name: str, kind: str = "kernel", family: str = "") -> list[Path
     return _write(files, {
         "id": match[1], "lesson": match[1][:2], "stem": stem, "kind": kind, "family": family,
         "entry_point": f"{words}_kernel" if is_of_kernels else words,
-        "import_line": find_kind(kind).given.rpartition("import ")[2],
+        "import_line": find_kind(kind).step_imports.rpartition("import ")[2],
     })  # fmt: skip
 
 

@@ -109,9 +109,9 @@ def check(
     except Exception as error:
         if (fault := environment_fault(error)) is not None:
             file = fault.printed and faults.keep_fault(exercise.id, fault.printed)[0]
-            kept = _(" All that it printed is in {file}.").format(file=file) if file else ""
+            where_kept = _(" All that it printed is in {file}.").format(file=file) if file else ""
             words = _("{id} was not checked: {fault}").format(id=exercise.id, fault=fault)
-            raise EnvironmentFault(f"{words}{kept}") from error
+            raise EnvironmentFault(f"{words}{where_kept}") from error
         if isinstance(error, CourseError):
             raise
         verdict = report_grader_fault(
@@ -128,13 +128,13 @@ def report_grader_fault(exercise_id: str, mode: str, bug: Exception, hidden: boo
     With hidden cases the verdict leaves out the exception's words, which could hold values of a
     case.
     """
-    what = type(bug).__name__ if hidden else f"{type(bug).__name__}: {bug}"
+    bug_text = type(bug).__name__ if hidden else f"{type(bug).__name__}: {bug}"
     file, last = faults.keep_fault(exercise_id, "".join(traceback.format_exception(bug)))
     message = _(
         "the grader itself failed ({what}). This is not your kernel, and nothing is recorded."
         " Please report it with {file}; `course doctor` says whether something is wrong with this"
         " machine."
-    ).format(what=what, file=file or _("the lines below"))
+    ).format(what=bug_text, file=file or _("the lines below"))
     return Verdict(
         exercise_id,
         GRADER_FAULT,

@@ -200,11 +200,11 @@ def _note_oddities(verdict: Verdict, kernels: Kernels, exercise: Exercise) -> Ve
     """Add to the verdict what is odd in the file. For a pass, also run the code outside of the
     entry points, which no case runs."""
     oddities = kernels.oddities
-    found = None
+    finding = None
     if verdict.passed and kernels.rest:
-        found = runner.run_rest(kernels, find_kind(exercise.kind).base_mode.name)
-    if found is not None:
-        line, words = found
+        finding = runner.run_rest(kernels, find_kind(exercise.kind).base_mode.name)
+    if finding is not None:
+        line, words = finding
         oddities += (
             Oddity(line, _("code outside of what is checked {words}").format(words=words)),
         )

@@ -72,7 +72,8 @@ class Kind(abc.ABC):
         counts_parts: True if each entry point is judged and counted by itself. The outputs then say
             what it did, and are no tensors to compare.
         shuffles_cases: True if a case's number must not tell what the case is.
-        given: the imports that are made for the cell of a step; "" if no step is of this kind.
+        step_imports: the imports that are made for the cell of a step; "" if this kind has no
+            steps.
     """
 
     modes: tuple[Mode, ...]
@@ -80,7 +81,7 @@ class Kind(abc.ABC):
     is_of_kernels = False
     counts_parts = False
     shuffles_cases = False
-    given = ""
+    step_imports = ""
 
     @property
     def base_mode(self) -> Mode:

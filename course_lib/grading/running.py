@@ -130,13 +130,13 @@ class Running:
             return run
         if not all(judge(plans[number], data).right for number, data in run.data.items()):
             return run
-        first, limits = run.case + 1, self.limits or find_mode(self.mode).limits
+        start, limits = run.case + 1, self.limits or find_mode(self.mode).limits
         short = replace(
             limits, case=min(limits.case, _REST_SECONDS), total=min(limits.total, 4 * _REST_SECONDS)
         )
-        rest = self.run(plans[first:], limits=short)
-        run.data |= {first + number: data for number, data in rest.data.items()}
-        run.errors |= {first + number: error for number, error in rest.errors.items()}
+        rest = self.run(plans[start:], limits=short)
+        run.data |= {start + number: data for number, data in rest.data.items()}
+        run.errors |= {start + number: error for number, error in rest.errors.items()}
         return run
 
     def _judge_samples(self, judged: list[Judged]) -> None:

@@ -171,7 +171,7 @@ def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
     step = _make_exercise(task)
     try:
         kernels = reader.read(
-            step, text, CELL, unsolved=task.unsolved, given=find_kind(task.kind).given
+            step, text, CELL, unsolved=task.unsolved, given=find_kind(task.kind).step_imports
         )
     except Unreadable as unreadable:
         return _write_unreadable(task, text, unreadable, mode)
@@ -231,7 +231,11 @@ def _run_slip(
     key = (mode, task.id, slip.cell)
     if key not in _slipped:
         kernels = reader.read(
-            _make_exercise(task), slip.cell, CELL, unsolved="", given=find_kind(task.kind).given
+            _make_exercise(task),
+            slip.cell,
+            CELL,
+            unsolved="",
+            given=find_kind(task.kind).step_imports,
         )
         assert kernels is not None, f"step {task.id}: a slip is no empty cell"
         run = runner.run(kernels, plans, mode, limits)

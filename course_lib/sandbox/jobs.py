@@ -141,10 +141,10 @@ def describe_not_started(
             otherwise = str(failed)
         case _:
             printed = failed
-    said = (printed.strip().splitlines() or [otherwise])[-1].strip()
+    last_line = (printed.strip().splitlines() or [otherwise])[-1].strip()
     return EnvironmentFault(
-        f"the process that {does} did not start ({said}). `course doctor` says what is wrong with"
-        " this machine.",
+        f"the process that {does} did not start ({last_line}). `course doctor` says what is wrong"
+        " with this machine.",
         printed,
     )
 

@@ -183,10 +183,10 @@ class JobOutcome:
 
     @property
     def last_words(self) -> str:
-        said = bytes(self.log).decode("utf-8", "replace").strip().splitlines() or [
+        lines = bytes(self.log).decode("utf-8", "replace").strip().splitlines() or [
             "it ended without a word"
         ]
-        return said[-1].removeprefix("OSError: ")
+        return lines[-1].removeprefix("OSError: ")
 
 
 class JobServer:
@@ -554,20 +554,20 @@ def _find_passed_limit(family: list[int], folder: Path, limits: dict[str, Any]) 
 def _find_nameless_files(process: int, folder: str) -> dict[int, int]:
     """Return the sizes, by inode, of the process's open files that were deleted from ``folder``. No
     walk through the folder finds them."""
-    found = {}
+    sizes = {}
     with contextlib.suppress(OSError):  # the process has ended, or its descriptor was closed
         for line in Path(f"/proc/{process}/maps").read_text(errors="replace").splitlines():
             if f" {folder}/" in line and line.endswith(" (deleted)"):
                 start, end = line.split(" ", 1)[0].split("-")
-                found[int(line.split()[4])] = int(end, 16) - int(start, 16)
+                sizes[int(line.split()[4])] = int(end, 16) - int(start, 16)
         for number in os.listdir(f"/proc/{process}/fd"):
             with contextlib.suppress(FileNotFoundError):
                 status = os.stat(f"/proc/{process}/fd/{number}")
                 if not status.st_nlink and os.readlink(f"/proc/{process}/fd/{number}").startswith(
                     f"{folder}/"
                 ):
-                    found[status.st_ino] = status.st_blocks * 512
-    return found
+                    sizes[status.st_ino] = status.st_blocks * 512
+    return sizes
 
 
 def _end_chain(keeper: int) -> None:
@@ -597,11 +597,11 @@ def _find_children(process: int) -> list[int]:
         tasks = os.listdir(f"/proc/{process}/task")
     except OSError:
         return []
-    found = []
+    children = []
     for task in tasks:
         with contextlib.suppress(OSError):
-            found += map(int, Path(f"/proc/{process}/task/{task}/children").read_text().split())
-    return found
+            children += map(int, Path(f"/proc/{process}/task/{task}/children").read_text().split())
+    return children
 
 
 def _count_threads(process: int) -> int:

@@ -29,7 +29,7 @@ class KernelKind(Kind):
         Mode("gpu", "compiled:Gpu", "gpu", Needs.GPU, _ON_A_GPU, interpreted_by="cpu"),
     )
     is_of_kernels = True
-    given = "import math\nimport triton\nimport triton.language as tl"
+    step_imports = "import math\nimport triton\nimport triton.language as tl"
 
     def choose_mode(self, wanted: str | None) -> str:
         return wanted or runtime.current().mode

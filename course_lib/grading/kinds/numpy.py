@@ -11,7 +11,7 @@ class NumPyKind(FunctionKind):
     """The learner writes functions that take and return arrays and numbers."""
 
     modes = (Mode("numpy", "functions:NumPyFunctions"),)
-    given = "import math\nimport numpy as np"
+    step_imports = "import math\nimport numpy as np"
 
     def describe_needed_imports(self) -> str:
         return _("This exercise needs only `import numpy as np`; remove the line.")

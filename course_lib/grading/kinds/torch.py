@@ -11,7 +11,7 @@ class TorchKind(FunctionKind):
 
     modes = (Mode("torch", "functions:TorchFunctions", limits=WITH_PYTORCH),)
     needs_pytorch = True
-    given = "import math\nimport torch"
+    step_imports = "import math\nimport torch"
 
 
 KIND = TorchKind()

@@ -66,6 +66,19 @@ def find_oddities(cut: list[ast.stmt]) -> tuple[Oddity, ...]:
     return tuple(found.values())
 
 
+def _describe_attribute(node: ast.Attribute, libraries: set[str], has_torch: bool) -> str:
+    """Return what is odd about a use of an attribute, or "". ``libraries`` are the names that
+    imports bind."""
+    name = node.attr
+    if name in _FRAMES:
+        return f"reads `.{name}`, the insides of a running program"
+    if name in _DISPATCHER and has_torch:
+        return f"uses `.{name}`, which goes past PyTorch's dispatcher"
+    if words := _describe_way(name, of_library=find_root(node) in libraries):
+        return f"uses `{ast.unparse(node)}`, {words}"
+    return ""
+
+
 def _list_odd(tree: ast.Module) -> Iterator[tuple[int, str]]:
     imports = list(needed.list_imports(tree))
     names = {name for name, _ in imports}
@@ -77,14 +90,9 @@ def _list_odd(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 for path in _list_paths(node):
                     if words := _describe_import(path):
                         yield node.lineno, words
-            case ast.Attribute(attr=name) if name in _FRAMES:
-                yield node.lineno, f"reads `.{name}`, the insides of a running program"
-            case ast.Attribute(attr=name) if name in _DISPATCHER and has_torch:
-                yield node.lineno, f"uses `.{name}`, which goes past PyTorch's dispatcher"
-            case ast.Attribute(attr=name) if words := _describe_way(
-                name, of_library=find_root(node) in names
-            ):
-                yield node.lineno, f"uses `{ast.unparse(node)}`, {words}"
+            case ast.Attribute():
+                if words := _describe_attribute(node, names, has_torch):
+                    yield node.lineno, words
             case ast.FunctionDef(name=name) if name in _MAKES_OBJECTS:
                 yield node.lineno, f"defines `{name}`, {_OUT_OF_BYTES}"
             case ast.keyword(arg="allow_pickle", value=value):
@@ -165,9 +173,14 @@ def _computes(annotation: ast.expr) -> bool:
 def find_code_of_its_own(tree: ast.Module, cut: list[ast.stmt]) -> int:
     """Return the first line outside of ``cut`` with code that an import runs: a call, a loop, an
     assertion; 0 if there is none."""
-    kept = {node.lineno for node in cut}
+    lines_of_cut = {node.lineno for node in cut}
     return next(
-        (node.lineno for node in tree.body if node.lineno not in kept and _does_something(node)), 0
+        (
+            node.lineno
+            for node in tree.body
+            if node.lineno not in lines_of_cut and _does_something(node)
+        ),
+        0,
     )
 
 

@@ -81,22 +81,22 @@ def read(
             ).format(name=name, seconds=f"{SECONDS:g}"),
         ) from None
     if "unreadable" in answer:
-        said = answer["unreadable"]
-        span = Span(**said["span"]) if said["span"] else None
-        raise Unreadable(said["cause"], said["message"], said["what"], span)
+        refusal = answer["unreadable"]
+        span = Span(**refusal["span"]) if refusal["span"] else None
+        raise Unreadable(refusal["cause"], refusal["message"], refusal["what"], span)
     if "fault" in answer:
         raise EnvironmentFault(answer["fault"])
-    found = answer["kernels"]
-    if found is None:
+    kernels = answer["kernels"]
+    if kernels is None:
         return None
-    oddities = tuple(Oddity(**oddity) for oddity in found["oddities"])
+    oddities = tuple(Oddity(**oddity) for oddity in kernels["oddities"])
     return Kernels(
-        found["source"],
-        tuple(found["names"]),
-        found["rules"],
+        kernels["source"],
+        tuple(kernels["names"]),
+        kernels["rules"],
         oddities,
-        found["rest"],
-        found["rest_line"],
+        kernels["rest"],
+        kernels["rest_line"],
     )
 
 
@@ -146,10 +146,10 @@ class _Reader(Machine):
             unsolved = job["unsolved"]
             text = job["text"]
             name = job["name"]
-            found = attempt.read_attempt(exercise, unsolved, text, name, job["given"])
+            kernels = attempt.read_attempt(exercise, unsolved, text, name, job["given"])
         except Unreadable as unreadable:
             exchange.write_answer({"unreadable": attempt.describe_refusal(unreadable)})
         except EnvironmentFault as fault:
             exchange.write_answer({"fault": str(fault)})
         else:
-            exchange.write_answer({"kernels": None if found is None else asdict(found)})
+            exchange.write_answer({"kernels": None if kernels is None else asdict(kernels)})
