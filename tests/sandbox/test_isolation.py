@@ -918,9 +918,22 @@ def test_what_is_no_plain_file_is_no_result(tmp_path):
     (tmp_path / "real").write_bytes(b"1234")
     (tmp_path / "link").symlink_to("real")
     os.mkfifo(tmp_path / "pipe")
-    assert runner._bytes(tmp_path / "real", 4) == b"1234"
-    assert [runner._bytes(tmp_path / name, 4) for name in ("link", "pipe", "nothing")] == [None] * 3
-    assert runner._bytes(tmp_path / "real", 3) is None
+    assert jobs.read_file(tmp_path / "real", 5) == b"1234"
+    assert [jobs.read_file(tmp_path / name, 4) for name in ("link", "pipe", "nothing")] == [
+        None
+    ] * 3
+
+
+@pytest.mark.parametrize("wrong", [-1, 1], ids=["too short", "too long"])
+def test_a_result_of_another_size_is_no_result(wrong):
+    (plan,) = make_plans(EX)[:1]
+    answer = jobs.JobAnswer(
+        isolation.NAMESPACES, "finished", Stage.RUNNING, 0, "", {}, frozenset(),
+        {"00.out": bytes(plan.nbytes)},
+    )  # fmt: skip
+    assert runner._collect([plan], answer).data == {0: bytes(plan.nbytes)}
+    answer = dataclasses.replace(answer, outputs={"00.out": bytes(plan.nbytes + wrong)})
+    assert not runner._collect([plan], answer).data
 
 
 @pytest.mark.parametrize(
@@ -933,9 +946,12 @@ def test_what_is_no_plain_file_is_no_result(tmp_path):
         "1" * 100_000,
     ],
 )  # fmt: skip
-def test_a_malformed_report_is_no_report(text, tmp_path):
-    (tmp_path / "00.error").write_bytes(text.encode("utf-8", "surrogateescape"))
-    assert runner._raised(tmp_path / "00.error") is None
+def test_a_malformed_report_is_no_report(text):
+    answer = jobs.JobAnswer(
+        isolation.NAMESPACES, "finished", Stage.RUNNING, 0, "", {}, frozenset(),
+        {"00.error": text.encode("utf-8", "surrogateescape")},
+    )  # fmt: skip
+    assert runner._read_raised(answer, "00.error") is None
 
 
 def test_folders_made_to_stay_are_removed(tmp_path):

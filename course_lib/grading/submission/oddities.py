@@ -87,9 +87,8 @@ def _list_odd(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         match node:
             case ast.Import() | ast.ImportFrom():
-                for path in _list_paths(node):
-                    if words := _describe_import(path):
-                        yield node.lineno, words
+                described = map(_describe_import, _list_paths(node))
+                yield from ((node.lineno, words) for words in filter(None, described))
             case ast.Attribute():
                 if words := _describe_attribute(node, names, has_torch):
                     yield node.lineno, words
