@@ -28,6 +28,7 @@ from course_lib.catalog.cut import drop_marks
 from course_lib.grading.cases.case import Case
 from course_lib.grading.families import find_parts
 from course_lib.grading.judging.judge import Judged
+from course_lib.grading.kind import find_kind
 from course_lib.grading.trials import run_cases
 from course_lib.hunt.collection import FILE, IMPORTS, Hunt, pack, read_built, read_hunts
 from course_lib.hunt.draw import DAILY
@@ -70,7 +71,7 @@ def list_exercises() -> list[Exercise]:
     return [
         e
         for e in catalog.exercises().values()
-        if e.kind == "kernel"
+        if find_kind(e.kind).is_of_kernels
         and e.family in _FAMILIES
         and len(find_parts(e)) == 1
         and not e.optional

@@ -19,9 +19,11 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
 from course_lib.catalog.exercise import STEM
+from course_lib.grading.kind import find_kind
 
 FOLDER = Path(__file__).with_name("skeletons")
-KINDS = ("kernel", "torch", "numpy")
+# the kinds of a step, too: a skeleton begins with the imports that a step is given
+KINDS = tuple(name for name in paths.list_kinds() if find_kind(name).step_imports)
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _LESSON = re.compile(r"(\d\d)_[a-z0-9_]+")
 
@@ -31,7 +33,7 @@ def new_exercise(name: str, kind: str = "kernel", family: str = "") -> list[Path
 
     Args:
         name: such as "18a_column_sums".
-        kind: one of KINDS; an exercise of the kind "autograd" is made by hand.
+        kind: one of KINDS; an exercise of another kind is made by hand.
         family: an existing family, or the name of a new one; empty for a new family that is named
             after the exercise.
 
@@ -52,7 +54,8 @@ def new_exercise(name: str, kind: str = "kernel", family: str = "") -> list[Path
     words = stem.removeprefix(f"ex{match[1]}_")
     family = family or words
     _require_name(family, "a family")
-    written = "kernel" if kind == "kernel" else "function"
+    is_of_kernels = find_kind(kind).is_of_kernels
+    written = "kernel" if is_of_kernels else "function"
     solution = f"solution_{written}.txt"
     folder = paths.ROOT / "course_lib" / "exercises" / stem
     files = {
@@ -66,8 +69,8 @@ def new_exercise(name: str, kind: str = "kernel", family: str = "") -> list[Path
         files[module] = f"family_{written}.txt"
     return _write(files, {
         "id": match[1], "lesson": match[1][:2], "stem": stem, "kind": kind, "family": family,
-        "entry_point": f"{words}_kernel" if kind == "kernel" else words,
-        "import_line": "torch" if kind == "torch" else "numpy as np",
+        "entry_point": f"{words}_kernel" if is_of_kernels else words,
+        "import_line": find_kind(kind).step_imports.rpartition("import ")[2],
     })  # fmt: skip
 
 
