@@ -26,8 +26,8 @@ from course_lib.base import paths
 from course_lib.base.files import write_atomic
 from course_lib.catalog import Exercise, texts
 from course_lib.catalog.cut import drop_marks
+from course_lib.exercises import find_parts
 from course_lib.grading.cases.case import Case
-from course_lib.grading.families import find_parts
 from course_lib.grading.judging.judge import Judged
 from course_lib.grading.trials import run_cases
 from course_lib.hunt.collection import FILE, IMPORTS, Hunt, pack, read_built, read_hunts

@@ -61,7 +61,7 @@ def new_exercise(name: str, kind: str = "kernel", family: str = "") -> list[Path
         folder / "wrong.toml": "wrong.txt",
         folder / "right" / "another_way.py": solution,
     }
-    module = paths.ROOT / "course_lib" / "grading" / "families" / f"{family}.py"
+    module = paths.ROOT / "course_lib" / "exercises" / f"{family}.py"
     if not module.exists():  # the author extends an existing family by hand
         files[module] = f"family_{written}.txt"
     return _write(files, {

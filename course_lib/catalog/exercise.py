@@ -41,7 +41,7 @@ class Exercise:
         kind: the form of the answer: "kernel" (Triton), functions in "torch" or "numpy" operations,
             "autograd" (the ``forward`` and ``backward`` of an autograd Function), or "tests"
             (functions that get a kernel and raise AssertionError if it is wrong).
-        family: the module of ``course_lib.grading.families`` that has the cases of its entry
+        family: the module of ``course_lib.exercises`` that has the cases of its entry
             points.
         entry_points: the names of the kernels that the course launches, or of the functions that it
             calls.

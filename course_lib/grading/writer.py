@@ -14,9 +14,9 @@ from course_lib.base.translation import join_sentences
 from course_lib.base.words import list_words
 from course_lib.catalog import Exercise, texts
 from course_lib.compiler import CompileError
+from course_lib.exercises import find_parts
 from course_lib.grading.cases.plan import Part, Plan
 from course_lib.grading.execution import child, runner
-from course_lib.grading.families import find_parts
 from course_lib.grading.judging import diagnosis, wording
 from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.compiled import CompilerFailure

@@ -41,7 +41,7 @@ def test_a_new_exercise_can_be_cut_and_read_and_has_something_left_to_say_in_eac
     }
     assert texts.keys() == {
         "solutions/ex98b_two_words.py", "course_lib/exercises/ex98b_two_words/exercise.toml",
-        "course_lib/grading/families/two_words.py",
+        "course_lib/exercises/two_words.py",
         "course_lib/exercises/ex98b_two_words/wrong.toml",
         "course_lib/exercises/ex98b_two_words/right/another_way.py",
     }  # fmt: skip
@@ -63,7 +63,7 @@ def test_a_new_exercise_can_be_cut_and_read_and_has_something_left_to_say_in_eac
 
 
 def test_an_old_family_is_left_alone(checkout):
-    family = checkout / "course_lib" / "grading" / "families" / "old.py"
+    family = checkout / "course_lib" / "exercises" / "old.py"
     family.parent.mkdir(parents=True)
     family.write_text("PARTS = {}\n")
     assert (

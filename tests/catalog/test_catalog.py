@@ -13,7 +13,7 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import Exercise
 from course_lib.catalog.exercise import read_catalog
-from course_lib.grading.families import find_parts
+from course_lib.exercises import find_parts
 
 EXERCISES = list(catalog.exercises().values())
 FILES = {path.stem for path in paths.SOLUTIONS.glob("ex*.py")}
@@ -50,7 +50,7 @@ def test_no_field_is_empty(exercise):
 def test_nothing_of_a_skeleton_is_left_to_say(exercise):
     files = [
         paths.SOLUTIONS / f"{exercise.file}.py",
-        paths.PACKAGE / "grading" / "families" / f"{exercise.family}.py",
+        paths.PACKAGE / "exercises" / f"{exercise.family}.py",
     ]
     for file in (*files, *exercise.list_right_ways()):
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
@@ -61,7 +61,7 @@ def test_nothing_of_a_skeleton_is_left_to_say(exercise):
 
 @every_exercise
 def test_every_case_says_its_mistake_and_its_words_fit_its_shape(exercise):
-    file = f"course_lib/grading/families/{exercise.family}.py"
+    file = f"course_lib/exercises/{exercise.family}.py"
     for case in (case for part in find_parts(exercise).values() for case in part.battery):
         assert case.mistake, (
             f"{file}, {case.name!r}: say as `mistake` what a wrong solution does that this case"
@@ -214,7 +214,7 @@ def test_an_authors_slip_is_named(tmp_path, change, says):
             {"family": "copyin"},
             (
                 "ex00a_masked_copy/exercise.toml, field family: there is no"
-                " course_lib/grading/families/copyin.py"
+                " course_lib/exercises/copyin.py"
             ),
         ),
         ({"family": "../copying"}, "ex00a_masked_copy/exercise.toml, field family: there is no"),

@@ -14,9 +14,9 @@ import course_lib
 from course_lib import catalog
 from course_lib.authoring import mutants
 from course_lib.base import paths
+from course_lib.exercises import autograd
 from course_lib.grading.check import check
-from course_lib.grading.families import autograd
-from course_lib.grading.families.plans import make_plans
+from course_lib.grading.plans import make_plans
 from course_lib.norms.launchers import launch_backward, launch_forward
 
 DEVICE = course_lib.DEVICE

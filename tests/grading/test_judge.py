@@ -14,10 +14,10 @@ from course_lib.catalog import texts
 from course_lib.grading.cases.buffers import DTYPES, Tensor, round_to, size_guard
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Plan
-from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging import evidence
 from course_lib.grading.judging.elements import Element
 from course_lib.grading.judging.judge import Judged, judge
+from course_lib.grading.plans import make_plans
 
 layouts = st.tuples(
     st.integers(1, 6),

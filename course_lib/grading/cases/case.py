@@ -1,4 +1,4 @@
-"""One case of a battery, as data. The batteries stand with their families, in families/, one line
+"""One case of a battery, as data. The batteries stand with their families, in exercises/, one line
 per case.
 
 Inputs matter more than tolerances. Normal values around zero with N a power of two let a third of

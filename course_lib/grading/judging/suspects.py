@@ -1,5 +1,5 @@
 """Name the cause by wrong formulas. A wrong formula computes the outputs of a solution with a known
-bug, in float64; see families/.
+bug, in float64; see exercises/.
 
 A formula is the bug if it reproduces the learner's outputs in every case, wrong and right ones, and
 if the wrong elements lie much nearer to it than to the right answer. This is much stronger evidence

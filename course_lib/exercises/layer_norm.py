@@ -12,8 +12,8 @@ import numpy as np
 
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
-from course_lib.grading.families.batteries import list_far_out, make_case
-from course_lib.grading.families.making import (
+from course_lib.exercises.batteries import list_far_out, make_case
+from course_lib.exercises.making import (
     FIXED_EPS,
     OF,
     PADDING,

@@ -14,9 +14,9 @@ import numpy as np
 from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan, Symptom
-from course_lib.grading.families import by_hand
-from course_lib.grading.families.batteries import make_case
-from course_lib.grading.families.gradients import (
+from course_lib.exercises import by_hand
+from course_lib.exercises.batteries import make_case
+from course_lib.exercises.gradients import (
     compute_hat,
     compute_saved_anew,
     draw_backward_inputs,
@@ -26,7 +26,7 @@ from course_lib.grading.families.gradients import (
     save_statistics,
     take_mean,
 )
-from course_lib.grading.families.making import (
+from course_lib.exercises.making import (
     FIXED_EPS,
     WRONG_COLUMNS,
     draw_shift,

@@ -11,8 +11,8 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Plan
-from course_lib.grading.families import by_hand
-from course_lib.grading.families.making import (
+from course_lib.exercises import by_hand
+from course_lib.exercises.making import (
     choose_strides,
     draw_matrix,
     draw_weight,

@@ -14,8 +14,8 @@ from course_lib.base.translation import gettext as _
 from course_lib.grading.cases.buffers import Tensor, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan, Symptom
-from course_lib.grading.families.batteries import list_far_out, make_case, name_cases
-from course_lib.grading.families.making import (
+from course_lib.exercises.batteries import list_far_out, make_case, name_cases
+from course_lib.exercises.making import (
     FEW,
     bound_two_sweeps,
     bound_welford,

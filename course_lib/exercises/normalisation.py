@@ -10,8 +10,8 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, compute_strides
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.grading.families.batteries import list_far_out, make_case
-from course_lib.grading.families.making import (
+from course_lib.exercises.batteries import list_far_out, make_case
+from course_lib.exercises.making import (
     FIXED_EPS,
     WRONG_ROOTS,
     WRONG_SCALES,

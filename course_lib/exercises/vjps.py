@@ -14,9 +14,9 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
-from course_lib.grading.families import by_hand
-from course_lib.grading.families.batteries import make_case
-from course_lib.grading.families.dx_kernels import (
+from course_lib.exercises import by_hand
+from course_lib.exercises.batteries import make_case
+from course_lib.exercises.dx_kernels import (
     OF_LAYER_NORM,
     OF_RMS_NORM,
     RARE,
@@ -25,7 +25,7 @@ from course_lib.grading.families.dx_kernels import (
     list_dx_dtype_models,
     list_saved_models,
 )
-from course_lib.grading.families.gradients import (
+from course_lib.exercises.gradients import (
     bound_terms,
     compute_hat,
     compute_saved_anew,
@@ -33,7 +33,7 @@ from course_lib.grading.families.gradients import (
     list_misread_models,
     save_statistics,
 )
-from course_lib.grading.families.making import (
+from course_lib.exercises.making import (
     FEW,
     FIXED_EPS,
     choose_strides,

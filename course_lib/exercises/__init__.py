@@ -25,9 +25,12 @@ def find_parts(exercise: Exercise) -> dict[str, Part[Any]]:
     """
     where = paths.shown(exercise.folder / "exercise.toml")
     name = f"{__name__}.{exercise.family}"
+    if (exercise.folder / "cases.py").is_file():
+        name = f"{__name__}.{exercise.file}.cases"
+        return {at: import_module(name).PARTS[at] for at in exercise.entry_points}
     if not exercise.family.isidentifier() or util.find_spec(name) is None:
         raise CourseError(
-            f"{where}, field family: there is no course_lib/grading/families/{exercise.family}.py."
+            f"{where}, field family: there is no course_lib/exercises/{exercise.family}.py."
         )
     parts: dict[str, Part[Any]] = getattr(import_module(name), "PARTS", {})
     if missing := [
@@ -35,7 +38,7 @@ def find_parts(exercise: Exercise) -> dict[str, Part[Any]]:
     ]:
         raise CourseError(
             f"{where}, field entry_points: the PARTS of"
-            f" course_lib/grading/families/{exercise.family}.py have no {' and no '.join(missing)}."
+            f" course_lib/exercises/{exercise.family}.py have no {' and no '.join(missing)}."
             " Add a Part for it."
         )
     return {entry_point: parts[entry_point] for entry_point in exercise.entry_points}

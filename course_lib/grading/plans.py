@@ -13,10 +13,10 @@ import numpy as np
 
 from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise
+from course_lib.exercises import find_parts
 from course_lib.grading.cases.buffers import HAS_BF16
 from course_lib.grading.cases.hidden import Secret, draw_hidden_case
 from course_lib.grading.cases.plan import Plan
-from course_lib.grading.families import find_parts
 
 # fills whose numbers do not depend on a seed
 _FIXED = frozenset({"worked", "constant", "both empty"})

@@ -17,15 +17,15 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.grading.families import by_hand
-from course_lib.grading.families.batteries import make_case
-from course_lib.grading.families.dx_kernels import (
+from course_lib.exercises import by_hand
+from course_lib.exercises.batteries import make_case
+from course_lib.exercises.dx_kernels import (
     LAYER_NORM_MISTAKES,
     compute_wrong_dx,
     is_wrong_where_sums_vanish,
     list_dx_dtype_models,
 )
-from course_lib.grading.families.gradients import (
+from course_lib.exercises.gradients import (
     bound_terms,
     compute_hat,
     draw_backward_inputs,
@@ -34,7 +34,7 @@ from course_lib.grading.families.gradients import (
     place_by_rows,
     save_statistics,
 )
-from course_lib.grading.families.making import (
+from course_lib.exercises.making import (
     FEW,
     add_up_lanes,
     list_dtype_models,

@@ -12,9 +12,9 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.grading.families import by_hand
-from course_lib.grading.families.batteries import make_case, name_cases
-from course_lib.grading.families.making import (
+from course_lib.exercises import by_hand
+from course_lib.exercises.batteries import make_case, name_cases
+from course_lib.exercises.making import (
     PADDING,
     WRONG_STEPS,
     choose_strides,

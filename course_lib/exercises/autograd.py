@@ -11,8 +11,8 @@ import numpy as np
 from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan, Symptom
-from course_lib.grading.families.gradients import bound_terms, draw_gradient
-from course_lib.grading.families.making import (
+from course_lib.exercises.gradients import bound_terms, draw_gradient
+from course_lib.exercises.making import (
     choose_strides,
     draw_matrix,
     draw_shift,
