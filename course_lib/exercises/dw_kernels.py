@@ -1183,13 +1183,15 @@ def _has_short_steps(case: SharedCase) -> bool:
 
 _PARTIAL_NAMES = ("dw_partial", "db_partial")
 
+ADD_TO_BUFFERS = Part(
+    LOCKED,
+    _plan_locked,
+    _list_locked_models,
+    traits=(("buffer_not_accumulated", _shares_a_buffer),),
+)
+
 PARTS = {
-    "add_to_buffers_kernel": Part(
-        LOCKED,
-        _plan_locked,
-        _list_locked_models,
-        traits=(("buffer_not_accumulated", _shares_a_buffer),),
-    ),
+    "add_to_buffers_kernel": ADD_TO_BUFFERS,
     "add_in_order_kernel": Part(
         IN_ORDER,
         _plan_in_order,

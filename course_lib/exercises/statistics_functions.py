@@ -1014,6 +1014,12 @@ def _merge_halves(groups: Outputs) -> Outputs:
     )
 
 
+_LOST_PARTIALS: tuple[tuple[str, Symptom], ...] = (
+    ("empty_partial", lambda p, outputs: p.case.fill.endswith("empty")),
+    ("bad_row_swallowed", _swallows_nan),
+)
+MERGE_TWO = Part(MERGE, _plan_merge, _list_merge_models, rare=_LOST_PARTIALS)
+
 PARTS = {
     "one_pass": Part(ONE_PASS, _plan_one_pass, _list_one_pass_models, rare=_BELOW_ZERO_CAUSES),
     "two_pass": Part(
@@ -1037,22 +1043,11 @@ PARTS = {
     "welford": Part(
         WELFORD, partial(_plan_bounded, terms=bound_welford, inf_for_nan=True), _list_welford_models
     ),
-    "merge": Part(
-        MERGE,
-        _plan_merge,
-        _list_merge_models,
-        rare=(
-            ("empty_partial", lambda p, outputs: p.case.fill.endswith("empty")),
-            ("bad_row_swallowed", lambda p, outputs: _swallows_nan(p, outputs)),
-        ),
-    ),
+    "merge": MERGE_TWO,
     "merge_all": Part(
         MERGE_ALL,
         _plan_merge_all,
         _list_merge_all_models,
-        rare=(
-            ("empty_partial", lambda p, outputs: p.case.fill.endswith("empty")),
-            ("bad_row_swallowed", lambda p, outputs: _swallows_nan(p, outputs)),
-        ),
+        rare=_LOST_PARTIALS,
     ),
 }

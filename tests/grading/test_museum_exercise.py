@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from course_lib import catalog
 from course_lib.base import paths
-from course_lib.exercises import museum
+from course_lib.exercises.ex17a_museum_tests import cases as museum
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
 from course_lib.grading.report import make_report

@@ -12,7 +12,7 @@ from course_lib import catalog
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.runtime import Runtime
 from course_lib.catalog import texts
-from course_lib.exercises.launches import PARTS
+from course_lib.exercises.ex15b_choose_a_launch.cases import PARTS
 from course_lib.grading import grade
 from course_lib.grading.cases.hidden import Secret
 from course_lib.grading.check import check
