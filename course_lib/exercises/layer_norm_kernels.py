@@ -4,14 +4,11 @@ wrong formulas."""
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
 from itertools import product
 
 import numpy as np
 
-from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.exercises.batteries import list_far_out, make_case
 from course_lib.exercises.making import (
     FIXED_EPS,
@@ -45,11 +42,13 @@ from course_lib.exercises.making import (
     take_same_block,
     vary,
 )
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Model, Outputs, Plan
 from course_lib.norms import reference
 
 # One row per program. The cases are cheap in the interpreter, because M is small and N costs
 # little.
-LAYER_NORM_BLOCKED = (
+BLOCKED_CASES = (
     make_case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks"),
     make_case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3"),
     make_case("one short block", 3, 7, 16),
@@ -80,83 +79,8 @@ LAYER_NORM_BLOCKED = (
     make_case("far rows", 4, 17, 16),
 )
 
-LAYER_NORM_RESIDENT = (
-    make_case("worked example", 3, 8, 8, "the 3 x 8 worked example, one row a program"),
-    make_case("padded, mean 3", 5, 17, 32),
-    make_case("two rows a program", 4, 16, 16, "no padding, two full tiles"),
-    make_case("a row too many", 5, 12, 16),
-    make_case("one row, many asked", 1, 30, 32),
-    make_case("one column", 3, 1, 16, "N = 1: the variance is 0, so y is b", rows=2, mean=0.0),
-    make_case(
-        "many rows", 150, 20, 32, "10 programs of 16 rows, the last one partly filled", rows=16
-    ),
-    make_case("many programs", 299, 3, 16),
-    make_case("small spread", 3, 100, 128, rows=2),
-    make_case("tiny eps", 3, 96, 128, rows=2),
-    make_case("zeros", 4, 17, 32, rows=2),
-    make_case("constant row", 2, 20, 32),
-    make_case("mean 1000", 2, 768, 1024),
-    make_case("mean 10000", 2, 255, 256, rows=2),
-    *list_far_out(3001, 4096),
-    make_case("fp16", 3, 129, 256, rows=2),
-    make_case("fp16, std 100", 2, 2500, 4096),
-    make_case("fp16, mean 8", 2, 1025, 2048),
-    make_case("bf16", 3, 127, 128, rows=2),
-    make_case("fp32 weights", 2, 33, 64, "x in fp16, w and b in fp32", rows=2),
-    make_case("fp32 out", 2, 33, 64, rows=2),
-    make_case("fp32 in", 2, 33, 64, rows=2),
-    make_case("8200 columns", 1, 8200, 16384),
-    make_case(
-        "sliced",
-        5,
-        50,
-        64,
-        "x and y are slices of wider matrices, so their row strides differ",
-        rows=2,
-    ),
-    make_case("a NaN row", 4, 19, 32, rows=4),
-    make_case("an Inf row", 4, 19, 32, rows=4),
-    make_case(
-        "far rows",
-        5,
-        17,
-        32,
-        "rows 1.5 * 2^30 elements apart: within a tile, too, they pass 2^32",
-        rows=4,
-    ),
-)
 
-# the learner's first LayerNorm: fp32, and only y is asked for
-LAYER_NORM_ONE_BLOCK = (
-    make_case("worked example", 3, 8, 8, "the 3 x 8 worked example, no padded lane"),
-    make_case("five columns, mean 14", 2, 5, 8, "3 padded lanes, mean 14",
-        "the padded lanes are in the variance, as in the lesson's first kernel", mean=14.0,
-        std=2.0),
-    make_case("padded, mean 3", 5, 17, 32),
-    make_case("a wide block", 3, 6, 64, "58 padded lanes, mean -2",
-        "most of the variance is padding", mean=-2.0),
-    make_case("one column", 3, 1, 16, "N = 1: the variance is 0, so y is b", mean=1.0),
-    make_case("one row", 1, 129, 256, "M = 1, 127 padded lanes"),
-    make_case("many rows", 1200, 3, 16),
-    make_case("small spread", 3, 100, 128),
-    make_case("zeros", 4, 17, 32),
-    make_case("quiet", 2, 100, 128,
-        "std 0.0001, eps = 1e-12: whatever else is added to the variance shows",
-        "eps is a constant of the code, or something else is added to the variance", std=1e-4,
-        eps=1e-12),
-    make_case("constant row", 2, 20, 32),
-    make_case("mean 1000", 2, 768, 1024),
-    *list_far_out(3001, 4096),
-    make_case("8200 columns", 1, 8200, 16384),
-    make_case("sliced", 4, 50, 64,
-        "x and y are slices of wider matrices, so their row strides differ"),
-    make_case("a NaN row", 4, 19, 32),
-    make_case("an Inf row", 4, 19, 32),
-)  # fmt: skip
-_SAVED = ("mean", "rstd")  # outputs of the other two kernels besides y
-
-
-def _make_plan(
+def make_plan(
     case: Case, kernel: str, rng: np.random.Generator, resident: bool, reads: int = 1
 ) -> Plan:
     x, w, b = draw_matrix(case, rng), draw_weight(case, rng), draw_shift(case, rng)
@@ -196,25 +120,7 @@ def _make_plan(
     )  # fmt: skip
 
 
-def _plan_one_block(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    whole = _make_plan(case, kernel, rng, resident=False)
-    return replace(
-        whole,
-        tensors=tuple(tensor for tensor in whole.tensors if tensor.name not in _SAVED),
-        arguments=tuple(argument for argument in whole.arguments if argument not in _SAVED),
-        expected={"y": whole.expected["y"]},
-        reads={},
-    )
-
-
-def _list_models_of_y() -> Iterator[tuple[str, Model]]:
-    """Yield the wrong formulas that change y."""
-    for cause, model in _list_models():
-        if cause not in ("wrong_statistic_saved", "outputs_swapped"):
-            yield cause, lambda p, model=model: {"y": model(p)["y"]}
-
-
-def _list_models() -> Iterator[tuple[str, Model]]:
+def list_models() -> Iterator[tuple[str, Model]]:
     vary_formula = partial(vary, _compute_wrong)
     yield from vary_formula("padding_in_variance", padding=[True])
     yield from vary_formula("unbiased_variance", var_divisor=["N-1", "N-1 or 1"])
@@ -289,64 +195,6 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     )
 
 
-def _list_two_read_models() -> Iterator[tuple[str, Model]]:
-    yield from _list_models()
-    yield "merge_between", lambda p: _merge_blocks(p, between=0.0)
-    yield "merge_between", lambda p: _merge_blocks(p, between=-1.0)
-    yield "merge_weights", lambda p: _merge_blocks(p, weigh=np.ones_like)
-    yield (
-        "short_chunk",
-        lambda p: _merge_blocks(p, weigh=lambda counts: np.full_like(counts, p.case.block)),
-    )
-    yield "padding_in_variance", lambda p: _merge_blocks(p, padding=True)
-    yield from vary(_stream_blocks, "short_chunk", whole_means=[True], whole_shares=[False, True])
-    yield "short_chunk", partial(_stream_blocks, whole_shares=True)
-
-
-def _merge_blocks(
-    p: Plan, weigh=lambda counts: counts, between: float = 1.0, padding: bool = False
-) -> Outputs:
-    """Return the outputs if the statistics of the blocks are merged with wrong weights, or with a
-    factor at the distance of the means."""
-    x, block = p.inputs["x"], p.case.block
-    blocks = [x[:, start : start + block] for start in range(0, p.case.N, block)]
-    counts = np.array([part.shape[1] for part in blocks], np.float64)
-    means = np.stack([part.mean(axis=1) for part in blocks], axis=1)
-    squares = np.stack(
-        [((part - part.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) for part in blocks], axis=1
-    )
-    if padding:
-        squares += (block - counts) * means**2
-    weights = weigh(counts)
-    mean = (weights * means).sum(axis=1, keepdims=True) / weights.sum()
-    var = (squares + between * counts * (means - mean) ** 2).sum(axis=1, keepdims=True) / p.case.N
-    rstd = inverse_root(var, p.case.eps)
-    return {
-        "y": apply_right((x - mean) * rstd, p.inputs["w"], p.inputs["b"]),
-        "mean": mean[:, 0],
-        "rstd": rstd[:, 0],
-    }
-
-
-def _stream_blocks(p: Plan, whole_means: bool = False, whole_shares: bool = False) -> Outputs:
-    """Return the outputs if a last block that is not full counts as a full one: in its mean, in its
-    share of the row, or in both."""
-    x, block = p.inputs["x"], p.case.block
-    mean, M2 = np.zeros((len(x), 1)), np.zeros((len(x), 1))
-    for start in range(0, p.case.N, block):
-        part = x[:, start : start + block]
-        count = part.shape[1]
-        of_block = part.sum(axis=1, keepdims=True) / (block if whole_means else count)
-        weight = block if whole_shares else count
-        share, difference = weight / (start + weight), of_block - mean
-        mean = mean + difference * share
-        squares = ((part - of_block) ** 2).sum(axis=1, keepdims=True)
-        M2 = M2 + squares + difference**2 * share * start
-    rstd = inverse_root(M2 / p.case.N, p.case.eps)
-    y = apply_right((x - mean) * rstd, p.inputs["w"], p.inputs["b"])
-    return {"y": y, "mean": mean[:, 0], "rstd": rstd[:, 0]}
-
-
 def _take_from_block(p: Plan, names: tuple[str, ...], first: bool, spare: float) -> Outputs:
     """Return the outputs if the inputs ``names`` come from the first or the last block of columns
     in every block.
@@ -411,17 +259,3 @@ def _compute_wrong(
     rstd = root(var, eps)
     y = scale((x - (mean if centre is None else centre)) * rstd, p.inputs["w"], p.inputs["b"])
     return {"y": y, "mean": mean[:, 0], "rstd": (rstd if save is None else save(var, eps))[:, 0]}
-
-
-PARTS = {
-    "layer_norm_kernel": Part(LAYER_NORM_ONE_BLOCK, _plan_one_block, _list_models_of_y),
-    "layer_norm_blocked_kernel": Part(
-        LAYER_NORM_BLOCKED, partial(_make_plan, resident=False, reads=3), _list_models
-    ),
-    "layer_norm_two_reads_kernel": Part(
-        LAYER_NORM_BLOCKED, partial(_make_plan, resident=False, reads=2), _list_two_read_models
-    ),
-    "layer_norm_resident_kernel": Part(
-        LAYER_NORM_RESIDENT, partial(_make_plan, resident=True), _list_models
-    ),
-}
