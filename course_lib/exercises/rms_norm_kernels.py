@@ -10,9 +10,6 @@ from itertools import product
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import round_to
-from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.exercises import by_hand
 from course_lib.exercises.batteries import make_case
 from course_lib.exercises.making import (
@@ -40,9 +37,12 @@ from course_lib.exercises.making import (
     take_same_block,
     vary,
 )
+from course_lib.grading.cases.buffers import round_to
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Expected, Model, Outputs, Plan
 from course_lib.norms import reference
 
-RMS_NORM = (
+ONE_BLOCK_CASES = (
     make_case("worked example", 3, 8, 8),
     make_case(
         "padded, mean 3",
@@ -80,7 +80,7 @@ RMS_NORM = (
 
 
 # A row may have more columns than BLOCK.
-RMS_NORM_BLOCKED = (
+BLOCKED_CASES = (
     make_case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks"),
     make_case(
         "padded, mean 3",
@@ -120,7 +120,7 @@ RMS_NORM_BLOCKED = (
 )
 
 
-def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator, sweeps: int = 1) -> Plan:
+def plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator, sweeps: int = 1) -> Plan:
     x, w = draw_matrix(case, rng), draw_weight(case, rng)
     tensors = (
         place_matrix("x", case, x, spare=3),
@@ -138,7 +138,7 @@ def _plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator, sweeps: in
     )  # fmt: skip
 
 
-def _plan_add_rms_norm(
+def plan_add_rms_norm(
     case: Case, kernel: str, rng: np.random.Generator, in_place: bool = False
 ) -> Plan:
     """Plan 09a, or 09b with ``in_place``: there the residual lies where total is stored, and rows
@@ -204,78 +204,76 @@ def _expect_rms_norm(x: np.ndarray, w: np.ndarray, case: Case) -> dict[str, Expe
         }
 
 
-def _list_models() -> Iterator[tuple[str, Model]]:
-    yield from vary(_compute_wrong, "eps_missing", eps=[0.0])
-    yield from ((cause, partial(_compute_wrong, root=root)) for cause, root in WRONG_ROOTS)
-    yield from vary(_compute_wrong, "eps_hard_coded", eps=FIXED_EPS)
+def list_models() -> Iterator[tuple[str, Model]]:
+    yield from vary(compute_wrong, "eps_missing", eps=[0.0])
+    yield from ((cause, partial(compute_wrong, root=root)) for cause, root in WRONG_ROOTS)
+    yield from vary(compute_wrong, "eps_hard_coded", eps=FIXED_EPS)
     # F.normalize divides by such a maximum
     for least in (lambda p: p.case.eps, lambda p: p.case.eps / np.sqrt(p.case.N)):
         yield (
             "eps_altered",
-            lambda p, least=least: _compute_wrong(
+            lambda p, least=least: compute_wrong(
                 p, root=lambda v, eps: 1 / np.maximum(np.sqrt(v), least(p))
             ),
         )
     for times in (lambda p: 1 / p.case.N, lambda p: p.case.N, lambda p: p.case.block / p.case.N):
-        yield "eps_altered", lambda p, times=times: _compute_wrong(p, eps=p.case.eps * times(p))
-    yield from vary(_compute_wrong, "divisor", divisor=["BLOCK", "lanes", "1"])
-    yield from vary(_compute_wrong, "unbiased_variance", divisor=["N-1", "N-1 or 1"])
-    yield from vary(_compute_wrong, "zeros_left_out", divisor=["not 0"])
-    yield from ((cause, partial(_compute_wrong, scale=scale)) for cause, scale in WRONG_SCALES)
-    yield "mean_subtracted", lambda p: _compute_wrong(p, x=_centre(p.inputs["x"]))
-    yield "mean_subtracted", lambda p: _compute_wrong(p, measured=_centre(p.inputs["x"]))
+        yield "eps_altered", lambda p, times=times: compute_wrong(p, eps=p.case.eps * times(p))
+    yield from vary(compute_wrong, "divisor", divisor=["BLOCK", "lanes", "1"])
+    yield from vary(compute_wrong, "unbiased_variance", divisor=["N-1", "N-1 or 1"])
+    yield from vary(compute_wrong, "zeros_left_out", divisor=["not 0"])
+    yield from ((cause, partial(compute_wrong, scale=scale)) for cause, scale in WRONG_SCALES)
+    yield "mean_subtracted", lambda p: compute_wrong(p, x=_centre(p.inputs["x"]))
+    yield "mean_subtracted", lambda p: compute_wrong(p, measured=_centre(p.inputs["x"]))
     yield (
         "mean_subtracted",
-        lambda p: _compute_wrong(p, x=_centre(p.inputs["x"]), measured=p.inputs["x"]),
+        lambda p: compute_wrong(p, x=_centre(p.inputs["x"]), measured=p.inputs["x"]),
     )
     yield (
         "deviation_not_squared",
-        lambda p: _compute_wrong(p, measured=np.sqrt(np.abs(p.inputs["x"]))),
+        lambda p: compute_wrong(p, measured=np.sqrt(np.abs(p.inputs["x"]))),
     )
     for cause, columns in WRONG_COLUMNS:
         yield (
             cause,
-            lambda p, columns=columns: _compute_wrong(
-                p, measured=p.inputs["x"][:, columns(p.case)]
-            ),
+            lambda p, columns=columns: compute_wrong(p, measured=p.inputs["x"][:, columns(p.case)]),
         )
-    yield from vary(_compute_wrong, "mask_missing", other=PADDING)
-    yield from vary(_compute_wrong, "wrong_statistic_saved", save=WRONGLY_SAVED)
-    yield "rstd_not_applied", lambda p: _compute_wrong(p) | {"y": p.inputs["x"] * p.inputs["w"]}
+    yield from vary(compute_wrong, "mask_missing", other=PADDING)
+    yield from vary(compute_wrong, "wrong_statistic_saved", save=WRONGLY_SAVED)
+    yield "rstd_not_applied", lambda p: compute_wrong(p) | {"y": p.inputs["x"] * p.inputs["w"]}
     yield (
         "rstd_not_applied",
-        lambda p: _compute_wrong(p) | {"y": _compute_wrong(p)["rstd"][:, None] * p.inputs["w"]},
+        lambda p: compute_wrong(p) | {"y": compute_wrong(p)["rstd"][:, None] * p.inputs["w"]},
     )
-    yield "w_before_the_norm", lambda p: _compute_wrong(p, measured=p.inputs["x"] * p.inputs["w"])
-    yield "deviation_not_squared", lambda p: _compute_wrong(p, measured=p.inputs["x"] ** 2)
+    yield "w_before_the_norm", lambda p: compute_wrong(p, measured=p.inputs["x"] * p.inputs["w"])
+    yield "deviation_not_squared", lambda p: compute_wrong(p, measured=p.inputs["x"] ** 2)
     for divisor in ("N", "1"):
         yield (
             "max_for_sum",
-            lambda p, d=divisor: _compute_wrong(
+            lambda p, d=divisor: compute_wrong(
                 p, measured=np.abs(p.inputs["x"]).max(axis=1, keepdims=True), divisor=d
             ),
         )
-    yield "divisor", lambda p: _compute_wrong(p, divisor="M")
+    yield "divisor", lambda p: compute_wrong(p, divisor="M")
     yield (
         "w_misapplied",
-        lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * np.resize(w, len(hat))[:, None]),
+        lambda p: compute_wrong(p, scale=lambda hat, w, b: hat * np.resize(w, len(hat))[:, None]),
     )
-    yield "w_misapplied", lambda p: _compute_wrong(p, scale=lambda hat, w, b: hat * w[0])
+    yield "w_misapplied", lambda p: compute_wrong(p, scale=lambda hat, w, b: hat * w[0])
     yield "statistics_of_another_row", _take_first_rstd
-    yield from list_dtype_models(_compute_wrong, ("x", "w"))
-    yield from list_rounded_outputs(_compute_wrong, "y", ("x", "w", "total", "residual"))
+    yield from list_dtype_models(compute_wrong, ("x", "w"))
+    yield from list_rounded_outputs(compute_wrong, "y", ("x", "w", "total", "residual"))
     yield (
         "same_row",
-        lambda p: _compute_wrong(p, x=np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape)),
+        lambda p: compute_wrong(p, x=np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape)),
     )
 
 
-def _list_blocked_models() -> Iterator[tuple[str, Model]]:
+def list_blocked_models() -> Iterator[tuple[str, Model]]:
     yield (
         "block_not_accumulated",
-        lambda p: _compute_wrong(p, measured=p.inputs["x"][:, take_last_block(p.case)]),
+        lambda p: compute_wrong(p, measured=p.inputs["x"][:, take_last_block(p.case)]),
     )
-    yield from _list_models()
+    yield from list_models()
     for first, spare in ((True, 0.0), (False, 0.0), (False, np.nan)):
         for names in (("x",), ("w",), ("x", "w")):
             yield (
@@ -287,23 +285,23 @@ def _list_blocked_models() -> Iterator[tuple[str, Model]]:
     yield "another_dtype", _park_in_y
     yield (
         "max_for_sum",
-        lambda p: _compute_wrong(
+        lambda p: compute_wrong(
             p, measured=np.sqrt(take_largest_lane(p.inputs["x"] ** 2, p.case.block))[:, None]
         ),
     )
     yield (
         "squared_after_the_sum",
-        lambda p: _compute_wrong(p, measured=add_up_lanes(p.inputs["x"], p.case.block)),
+        lambda p: compute_wrong(p, measured=add_up_lanes(p.inputs["x"], p.case.block)),
     )
     yield (
         "counted_by_every_lane",
-        lambda p: _compute_wrong(p, measured=p.inputs["x"] * np.sqrt(p.case.block)),
+        lambda p: compute_wrong(p, measured=p.inputs["x"] * np.sqrt(p.case.block)),
     )
 
 
 def _park_in_y(p: Plan) -> Outputs:
     """Return the outputs if the first sweep stores x in y, and the second one reads it there."""
-    right = _compute_wrong(p)
+    right = compute_wrong(p)
     return right | {
         "y": (
             round_to(p.inputs["x"], p.tensor("y").dtype).astype(np.float64)
@@ -316,36 +314,22 @@ def _park_in_y(p: Plan) -> Outputs:
 def _take_from_block(p: Plan, names: tuple[str, ...], first: bool, spare: float) -> Outputs:
     """Return the outputs with the inputs ``names`` of y from the first or the last block of columns
     in every block, and ``spare`` past N."""
-    right = _compute_wrong(p)
+    right = compute_wrong(p)
     taken = p.inputs | {
         name: take_same_block(p.case, p.inputs[name], first, spare) for name in names
     }
     return right | {"y": taken["x"] * right["rstd"][:, None] * taken["w"]}
 
 
-def _list_fused_models() -> Iterator[tuple[str, Model]]:
-    yield from _list_models()
-    yield from _list_total_models(("x", "residual", "y", "w"))
-
-
-def _list_in_place_models() -> Iterator[tuple[str, Model]]:
-    for stored in (False, True):
-        yield "overwritten_read", lambda p, stored=stored: _add_to_total(p, stored)
-    for cause, columns in WRONG_COLUMNS:
-        yield cause, lambda p, columns=columns: _store_total_in(p, columns(p.case))
-    yield from _list_blocked_models()
-    yield from _list_total_models(("x", "y", "w"))
-
-
-def _list_total_models(others: tuple[str, ...]) -> Iterator[tuple[str, Model]]:
+def list_total_models(others: tuple[str, ...]) -> Iterator[tuple[str, Model]]:
     """Yield mistakes with the sum; ``others`` are the tensors beside total and rstd."""
-    yield "residual_ignored", lambda p: _compute_wrong(p, x=p.inputs["first"])
+    yield "residual_ignored", lambda p: compute_wrong(p, x=p.inputs["first"])
     yield "residual_ignored", lambda p: _add_residual(p, 0)
-    yield "unrounded_total", lambda p: _compute_wrong(p, x=p.inputs["exact"])
-    yield "unrounded_total", lambda p: _compute_wrong(p, measured=p.inputs["exact"])
+    yield "unrounded_total", lambda p: compute_wrong(p, x=p.inputs["exact"])
+    yield "unrounded_total", lambda p: compute_wrong(p, measured=p.inputs["exact"])
     yield (
         "unrounded_total",
-        lambda p: _compute_wrong(p, x=p.inputs["exact"], measured=p.inputs["x"]),
+        lambda p: compute_wrong(p, x=p.inputs["exact"], measured=p.inputs["x"]),
     )
     for which, again in product(others, (True, False)):
         yield (
@@ -360,42 +344,26 @@ def _list_total_models(others: tuple[str, ...]) -> Iterator[tuple[str, Model]]:
             lambda p, name=name, other=other: _round_summand(p, name, p.tensor(other).dtype),
         )
     yield "another_dtype", lambda p: _round_total(_round_both(p), p.tensor("x").dtype)
-    yield "norm_before_addition", lambda p: _compute_wrong(p, measured=p.inputs["first"])
-    yield "norm_before_addition", lambda p: _compute_wrong(p, measured=p.inputs["residual"])
+    yield "norm_before_addition", lambda p: compute_wrong(p, measured=p.inputs["first"])
+    yield "norm_before_addition", lambda p: compute_wrong(p, measured=p.inputs["residual"])
     yield (
         "norm_before_addition",
-        lambda p: _compute_wrong(p, x=p.inputs["first"], measured=p.inputs["x"]),
+        lambda p: compute_wrong(p, x=p.inputs["first"], measured=p.inputs["x"]),
     )
     yield "norm_before_addition", lambda p: _add_afterwards(p)
     yield (
         "norm_before_addition",
-        lambda p: _compute_wrong(p, measured=np.hypot(p.inputs["first"], p.inputs["residual"])),
+        lambda p: compute_wrong(p, measured=np.hypot(p.inputs["first"], p.inputs["residual"])),
     )
     for sign in (-1, 2):
         yield "residual_misapplied", lambda p, s=sign: _add_residual(p, s)
-    yield "total_not_stored", lambda p: {"total": p.inputs["residual"], **_compute_wrong(p)}
-    yield "total_not_stored", lambda p: {"total": p.inputs["first"], **_compute_wrong(p)}
-    yield "total_not_stored", lambda p: {"total": _compute_wrong(p)["y"], **_compute_wrong(p)}
-
-
-def _add_to_total(p: Plan, stored: bool) -> Outputs:
-    """Return the outputs if x is added once more to a total that is there already, for y;
-    ``stored``: that sum is stored again."""
-    right, twice = _compute_wrong(p), p.inputs["first"] + p.inputs["x"]
-    again = round_to(twice, p.tensor("total").dtype).astype(np.float64)
-    y = {"y": (again if stored else twice) * right["rstd"][:, None] * p.inputs["w"]}
-    return right | y | ({"total": again} if stored else {})
-
-
-def _store_total_in(p: Plan, columns: slice | np.ndarray) -> Outputs:
-    """Return the outputs if only these columns of total are overwritten."""
-    total = p.inputs["residual"].copy()
-    total[:, columns] = p.inputs["x"][:, columns]
-    return _compute_wrong(p) | {"total": total}
+    yield "total_not_stored", lambda p: {"total": p.inputs["residual"], **compute_wrong(p)}
+    yield "total_not_stored", lambda p: {"total": p.inputs["first"], **compute_wrong(p)}
+    yield "total_not_stored", lambda p: {"total": compute_wrong(p)["y"], **compute_wrong(p)}
 
 
 def _take_first_rstd(p: Plan) -> Outputs:
-    right = _compute_wrong(p)
+    right = compute_wrong(p)
     return right | {"y": p.inputs["x"] * right["rstd"][0] * p.inputs["w"]}
 
 
@@ -408,7 +376,7 @@ def _round_total(p: Plan, dtype: str, again: bool = True) -> Outputs:
     it is rounded to total's dtype, too."""
     total = round_to(p.inputs["exact"], dtype).astype(np.float64)
     read = round_to(total, p.tensor("total").dtype).astype(np.float64) if again else total
-    return {"total": total, **_compute_wrong(p, x=read)}
+    return {"total": total, **compute_wrong(p, x=read)}
 
 
 def _add_in_half(p: Plan) -> Outputs:
@@ -430,7 +398,7 @@ def _round_both(p: Plan) -> Plan:
 
 
 def _add_afterwards(p: Plan) -> Outputs:
-    alone = _compute_wrong(p, x=p.inputs["first"])
+    alone = compute_wrong(p, x=p.inputs["first"])
     return {**alone, "y": alone["y"] + p.inputs["residual"]}
 
 
@@ -438,10 +406,10 @@ def _add_residual(p: Plan, times: float) -> Outputs:
     total = round_to(
         p.inputs["first"] + times * p.inputs["residual"], p.tensor("total").dtype
     ).astype(np.float64)
-    return {"total": total, **_compute_wrong(p, x=total)}
+    return {"total": total, **compute_wrong(p, x=total)}
 
 
-def _compute_wrong(
+def compute_wrong(
     p: Plan,
     *,
     x=None,
@@ -464,45 +432,3 @@ def _compute_wrong(
         "y": scale(x * rstd, p.inputs["w"], 0.0),
         "rstd": (rstd if save is None else save(square, eps))[:, 0],
     }
-
-
-# 09a has four matrices, so it needs further cases for their dtypes.
-ADD_RMS_NORM = (
-    *RMS_NORM,
-    make_case("fp32 sum", 2, 33, 64, "only x and the residual are in half precision",
-        "the sum is rounded to the dtype of its summands",
-        dtypes=(("x", "fp16"), ("residual", "fp16"))),
-    make_case("fp32 total", 2, 33, 64, "each tensor in a dtype of its own",
-        "the sum is rounded to the dtype of x or y", dtypes=(("x", "bf16"), ("y", "fp16"))),
-    make_case("bf16 total", 2, 33, 64, "each tensor in a dtype of its own",
-        "y is computed from the sum before it is rounded",
-        dtypes=(("residual", "fp16"), ("total", "bf16"))),
-    make_case("fp16 total", 2, 33, 64, "each tensor in a dtype of its own",
-        "the sum is rounded to the dtype of x",
-        dtypes=(("x", "bf16"), ("total", "fp16"), ("w", "bf16"))),
-)  # fmt: skip
-# In 09b the residual has the dtype of total, and rows may be longer than BLOCK.
-ADD_IN_PLACE = (
-    *RMS_NORM_BLOCKED,
-    make_case("fp32 sum", 2, 33, 16, "total is in fp32, the other matrices in half precision",
-        "the sum is rounded to the dtype of x or y", dtypes=(("x", "fp16"), ("y", "fp16"))),
-    make_case("fp32 total", 2, 33, 16, "each tensor in a dtype of its own",
-        "the sum is rounded to the dtype of x or y", dtypes=(("x", "bf16"), ("y", "fp16"))),
-    make_case("bf16 total", 2, 33, 16, "each tensor in a dtype of its own",
-        "y or rstd is computed from the sum before it is rounded",
-        dtypes=(("total", "bf16"), ("w", "fp16"))),
-    make_case("fp16 total", 2, 33, 64, "each tensor in a dtype of its own, one block",
-        "x is rounded to the dtype of total before the sum",
-        dtypes=(("total", "fp16"), ("w", "bf16"))),
-)  # fmt: skip
-
-PARTS = {
-    "rms_norm_kernel": Part(RMS_NORM, _plan_rms_norm, _list_models),
-    "rms_norm_blocked_kernel": Part(
-        RMS_NORM_BLOCKED, partial(_plan_rms_norm, sweeps=2), _list_blocked_models
-    ),
-    "add_rms_norm_kernel": Part(ADD_RMS_NORM, _plan_add_rms_norm, _list_fused_models),
-    "add_rms_norm_in_place_kernel": Part(
-        ADD_IN_PLACE, partial(_plan_add_rms_norm, in_place=True), _list_in_place_models
-    ),
-}
