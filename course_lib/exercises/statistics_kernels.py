@@ -10,34 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import round_to
-from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.exercises.batteries import list_far_out, make_case
 from course_lib.exercises.making import (
-    OF,
     PADDING,
     WRONG_COLUMNS,
-    WRONG_STEPS,
-    add_up_columns,
-    add_up_in_every_lane,
-    add_up_lanes,
-    add_up_largest_lane,
-    bound_two_sweeps,
-    bound_welford,
     draw_matrix,
     find_divisor,
-    list_divisor_models,
     make_expected,
     place_matrix,
     place_statistic,
-    square_lanes,
     square_what_is_not_0,
-    sweep_twice,
     vary,
 )
+from course_lib.grading.cases.buffers import round_to
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Model, Outputs, Plan
 
-_COMMON = (
+COMMON_CASES = (
     make_case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks"),
     make_case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3",
         "a padded lane counts, or adds (0 - mean)^2"),
@@ -73,9 +62,8 @@ _COMMON = (
     make_case("an Inf row", 4, 19, 8),
     make_case("far rows", 4, 17, 16),
 )  # fmt: skip
-TWO_PASS = _COMMON
-WELFORD = (
-    *_COMMON,
+WELFORD_CASES = (
+    *COMMON_CASES,
     make_case("mostly empty", 2, 5, 256,
         "N = 5 in 256 lanes: empty lanes merge with empty lanes, for many levels",
         "the merge of two empty lanes divides by 0", mean=4.0),
@@ -92,7 +80,7 @@ WELFORD = (
 )  # fmt: skip
 
 
-def _plan_statistics(
+def plan_statistics(
     case: Case,
     kernel: str,
     rng: np.random.Generator,
@@ -130,7 +118,7 @@ def _plan_statistics(
 # ---- wrong formulas of both
 
 
-def _save_statistics(mean: np.ndarray, var: np.ndarray) -> Outputs:
+def save_statistics(mean: np.ndarray, var: np.ndarray) -> Outputs:
     return {"mean": mean, "var": var}
 
 
@@ -139,81 +127,35 @@ def _list_finishes() -> Iterator[tuple[str, Callable[[Plan, np.ndarray, np.ndarr
     for least in (0, 1):
         yield (
             "unbiased_variance",
-            lambda p, mean, M2, least=least: _save_statistics(
+            lambda p, mean, M2, least=least: save_statistics(
                 mean, M2 / np.float64(max(p.case.N - 1, least))
             ),
         )
     yield "zeros_left_out", lambda p, mean, M2: _take_what_is_not_0(p)
     yield (
         "zeros_left_out",
-        lambda p, mean, M2: _save_statistics(
+        lambda p, mean, M2: save_statistics(
             mean, square_what_is_not_0(p.inputs["x"], mean[:, None]).sum(axis=1) / p.case.N
         ),
     )
-    yield "not_divided", lambda p, mean, M2: _save_statistics(mean, M2)
-    yield "not_divided", lambda p, mean, M2: _save_statistics(mean * p.case.N, M2 / p.case.N)
-    yield "divisor", lambda p, mean, M2: _save_statistics(mean, M2 / find_divisor(p, "BLOCK"))
-    yield "divisor", lambda p, mean, M2: _save_statistics(mean, M2 / find_divisor(p, "lanes"))
-    yield "divisor", lambda p, mean, M2: _save_statistics(mean, M2 / (p.case.N + 1))
-    yield "std_for_var", lambda p, mean, M2: _save_statistics(mean, np.sqrt(M2 / p.case.N))
-    yield "rstd_for_var", lambda p, mean, M2: _save_statistics(mean, 1 / np.sqrt(M2 / p.case.N))
+    yield "not_divided", lambda p, mean, M2: save_statistics(mean, M2)
+    yield "not_divided", lambda p, mean, M2: save_statistics(mean * p.case.N, M2 / p.case.N)
+    yield "divisor", lambda p, mean, M2: save_statistics(mean, M2 / find_divisor(p, "BLOCK"))
+    yield "divisor", lambda p, mean, M2: save_statistics(mean, M2 / find_divisor(p, "lanes"))
+    yield "divisor", lambda p, mean, M2: save_statistics(mean, M2 / (p.case.N + 1))
+    yield "std_for_var", lambda p, mean, M2: save_statistics(mean, np.sqrt(M2 / p.case.N))
+    yield "rstd_for_var", lambda p, mean, M2: save_statistics(mean, 1 / np.sqrt(M2 / p.case.N))
     for eps in (1e-5, 1e-6, 1e-8, 1e-12):
         yield (
             "rstd_for_var",
-            lambda p, mean, M2, eps=eps: _save_statistics(mean, 1 / np.sqrt(M2 / p.case.N + eps)),
+            lambda p, mean, M2, eps=eps: save_statistics(mean, 1 / np.sqrt(M2 / p.case.N + eps)),
         )
-    yield "outputs_swapped", lambda p, mean, M2: _save_statistics(M2 / p.case.N, mean)
+    yield "outputs_swapped", lambda p, mean, M2: save_statistics(M2 / p.case.N, mean)
 
 
-def _list_finish_models() -> Iterator[tuple[str, Model]]:
+def list_finish_models() -> Iterator[tuple[str, Model]]:
     for cause, finish in _list_finishes():
-        yield cause, lambda p, finish=finish: finish(p, *_compute_sums(p))
-
-
-def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
-    yield from _list_finish_models()
-    yield from vary(_sweep_twice, "padding_in_variance", padding=[True])
-    yield from list_divisor_models(_sweep_twice)
-    for of, padding, (cause, columns) in product(
-        ("both", "mean", "variance"), (False, True), WRONG_STEPS
-    ):
-        yield cause, partial(_sweep_twice, of=of, add=add_up_columns(columns), padding=padding)
-    yield from vary(_sweep_twice, "mask_missing", other=PADDING, padding=[False, True])
-    yield "padding_in_variance", _leave_rounded_mean_in_padding
-    yield (
-        "squared_after_the_sum",
-        lambda p: _sweep_twice(p, measure=partial(square_lanes, p.case.block)),
-    )
-    yield (
-        "accumulator_reused",
-        lambda p: _save_var(p, _compute_sums(p)[1] / p.case.N + _compute_sums(p)[0]),
-    )
-    yield from vary(_subtract_lane_means, "lanes_apart", by=["N", "lane"])
-    yield from vary(_sweep_twice, "max_for_sum", of=OF, add=[add_up_largest_lane])
-    yield from vary(_sweep_twice, "counted_by_every_lane", of=OF, add=[add_up_in_every_lane])
-    yield (
-        "deviation_not_squared",
-        lambda p: _save_var(p, np.abs(_compute_deviation(p)).mean(axis=1) ** 2),
-    )
-    yield from vary(_sweep_twice, "mean_not_subtracted", measure=[lambda x, mean: x**2])
-    yield from vary(
-        _sweep_twice,
-        "deviation_not_squared",
-        measure=[lambda x, mean: np.abs(x - mean), lambda x, mean: 0 * x],
-    )
-    yield "variance_terms", lambda p: _save_var(p, _subtract_mean_from_squares(p))
-    yield "variance_terms", lambda p: _save_var(p, -_subtract_mean_from_squares(p))
-
-
-def _save_var(p: Plan, var: np.ndarray) -> Outputs:
-    """Return the right mean beside this variance."""
-    return _save_statistics(p.inputs["x"].mean(axis=1), var)
-
-
-def _subtract_mean_from_squares(p: Plan) -> np.ndarray:
-    """Return what is left of the one-pass formula if the mean is not squared."""
-    x = p.inputs["x"]
-    return (x**2).mean(axis=1) - x.mean(axis=1)
+        yield cause, lambda p, finish=finish: finish(p, *compute_sums(p))
 
 
 def _take_what_is_not_0(p: Plan) -> Outputs:
@@ -221,52 +163,28 @@ def _take_what_is_not_0(p: Plan) -> Outputs:
     x = p.inputs["x"]
     count = np.maximum((x != 0).sum(axis=1), 1)
     mean = x.sum(axis=1) / count
-    return _save_statistics(mean, square_what_is_not_0(x, mean[:, None]).sum(axis=1) / count)
+    return save_statistics(mean, square_what_is_not_0(x, mean[:, None]).sum(axis=1) / count)
 
 
-def _compute_deviation(p: Plan) -> np.ndarray:
+def compute_deviation(p: Plan) -> np.ndarray:
     return p.inputs["x"] - p.inputs["x"].mean(axis=1, keepdims=True)
 
 
-def _compute_sums(p: Plan) -> tuple[np.ndarray, np.ndarray]:
+def compute_sums(p: Plan) -> tuple[np.ndarray, np.ndarray]:
     """Return the right mean and M2."""
-    return p.inputs["x"].mean(axis=1), (_compute_deviation(p) ** 2).sum(axis=1)
-
-
-def _sweep_twice(p: Plan, **changes: Any) -> Outputs:
-    mean, var = sweep_twice(p, **changes)
-    return _save_statistics(mean[:, 0], var[:, 0])
-
-
-def _subtract_lane_means(p: Plan, by: str) -> Outputs:
-    """Return the statistics if each lane subtracts its own sum, divided by N or by its own count,
-    instead of the row's mean."""
-    x, N, block = p.inputs["x"], p.case.N, p.case.block
-    lanes = add_up_lanes(x, block) / (
-        N if by == "N" else np.maximum(add_up_lanes(np.ones((1, N)), block), 1)
-    )
-    deviation = x - lanes[:, np.arange(N) % block]
-    return _save_var(p, (deviation**2).mean(axis=1))
-
-
-def _leave_rounded_mean_in_padding(p: Plan) -> Outputs:
-    """Return the statistics if padded lanes are loaded with other=mean, which is rounded to the
-    dtype of x."""
-    mean, M2 = _compute_sums(p)
-    rounded = round_to(mean.astype(np.float32), p.tensor("x").dtype).astype(np.float64)
-    return _save_statistics(mean, (M2 + p.case.padded_lanes * (rounded - mean) ** 2) / p.case.N)
+    return p.inputs["x"].mean(axis=1), (compute_deviation(p) ** 2).sum(axis=1)
 
 
 # ---- wrong formulas of Welford
 
 
-def _list_welford_models() -> Iterator[tuple[str, Model]]:
-    yield from _list_finish_models()
+def list_welford_models() -> Iterator[tuple[str, Model]]:
+    yield from list_finish_models()
     yield from vary(_merge_lanes, "merge_between", between=_WRONG_BETWEEN)
     for counts, moves, squares, by_count in product((False, True), repeat=4):
         if (counts or moves) and squares <= moves:
             lanes = partial(
-                _run_lanes, padding_counts=counts, padding_moves=moves, padding_squares=squares
+                run_lanes, padding_counts=counts, padding_moves=moves, padding_squares=squares
             )
             yield (
                 "mask_missing" if moves else "lane_counts",
@@ -293,9 +211,7 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
         for cause, columns in WRONG_COLUMNS:
             yield (
                 cause,
-                partial(
-                    _merge_lanes, lanes=partial(_run_lanes, columns=columns), by_count=by_count
-                ),
+                partial(_merge_lanes, lanes=partial(run_lanes, columns=columns), by_count=by_count),
             )
     yield from vary(
         _count_in_half,
@@ -319,7 +235,7 @@ def _list_welford_models() -> Iterator[tuple[str, Model]]:
 
 def _merge_wrong_lanes(p: Plan, **changes: Any) -> Outputs:
     """Return a right merge of lanes that have run with these changes."""
-    return _merge_lanes(p, lanes=partial(_run_lanes, **changes))
+    return _merge_lanes(p, lanes=partial(run_lanes, **changes))
 
 
 # the term that the distance of two means adds to M2; arguments: the distance, the counts of both
@@ -360,7 +276,7 @@ _WRONG_COUNTS = (
 Partials = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
-def _run_lanes(
+def run_lanes(
     p: Plan,
     which: str = "both",
     count: Callable = lambda k, p: k,
@@ -426,17 +342,17 @@ def _count_steps(
 
 def _average_lane_means(p: Plan, lanes: int) -> Outputs:
     """Return the right variance, and a mean in which all lanes have the same weight."""
-    means = _run_lanes(p)[1]
-    return _save_statistics(means.sum(axis=1) / lanes, _compute_sums(p)[1] / p.case.N)
+    means = run_lanes(p)[1]
+    return save_statistics(means.sum(axis=1) / lanes, compute_sums(p)[1] / p.case.N)
 
 
 def _count_equally(p: Plan) -> Partials:
-    n, mean, M2 = _run_lanes(p)
+    n, mean, M2 = run_lanes(p)
     return np.full_like(n, -(-p.case.N // p.case.block)), mean, M2
 
 
 def _count_one_each(p: Plan) -> Partials:
-    n, mean, M2 = _run_lanes(p)
+    n, mean, M2 = run_lanes(p)
     return np.ones_like(n), mean, M2
 
 
@@ -457,7 +373,7 @@ def _share_between(share: Callable, side: int) -> Callable:
 
 
 def _merge_lanes(
-    p: Plan, *, lanes: Callable[[Plan], Partials] = _run_lanes, share: Callable = lambda a, b,
+    p: Plan, *, lanes: Callable[[Plan], Partials] = run_lanes, share: Callable = lambda a, b,
     n: b / n, between: Callable = _add_between,
     by_count: bool = False, least: int = 1,
     round_count: Callable[[np.ndarray], np.ndarray] = lambda n: n,
@@ -476,57 +392,7 @@ def _merge_lanes(
         n, d = round_count(n_a + n_b), mean_b - mean_a
         some = np.maximum(n, least)
         mean, M2 = mean_a + d * share(n_a, n_b, some), M2_a + M2_b + between(d, n_a, n_b, some)
-    return _save_statistics(mean[:, 0], M2[:, 0] / (n[:, 0] if by_count else p.case.N))
-
-
-def _list_sums_models() -> Iterator[tuple[str, Model]]:
-    full = partial(_run_lanes, padding_counts=True)
-    spoilt = partial(_run_lanes, padding_counts=True, padding_moves=True)
-    yield "merge_between", lambda p: _add_up_lanes(p, counts=lambda n, p: 0 * n)
-    yield "merge_between", lambda p: _add_up_lanes(p, counts=lambda n, p: np.ones_like(n))
-    for counts in (lambda n, p: n, lambda n, p: full(p)[0]):
-        yield (
-            "lane_counts",
-            lambda p, counts=counts: _add_up_lanes(
-                p, weights=lambda n, p: full(p)[0], counts=counts
-            ),
-        )
-    yield "lane_counts", lambda p: _add_up_lanes(p, counts=lambda n, p: full(p)[0])
-    for off in (0, 1):
-        yield "lane_counts", partial(_count_lanes_wrong, off=off, by_lane=True)
-    yield "lane_counts", partial(_count_lanes_wrong, off=0, by_lane=False)
-    for lanes in (lambda p: p.case.block, lambda p: min(p.case.block, p.case.N)):
-        yield (
-            "merge_weights",
-            lambda p, lanes=lanes: _add_up_lanes(
-                p, weights=lambda n, p: np.full_like(n, p.case.N / lanes(p))
-            ),
-        )
-    yield "mask_missing", lambda p: _add_up_lanes(p, lanes=spoilt)
-    yield from _list_welford_models()
-
-
-def _count_lanes_wrong(p: Plan, off: int, by_lane: bool) -> Outputs:
-    """Return the statistics if a lane counts (N - lane) // BLOCK + ``off``, or N // BLOCK in each
-    lane."""
-    lanes = np.arange(p.case.block) if by_lane else np.zeros(p.case.block, int)
-    counts = (p.case.N - lanes) // p.case.block + off
-    return _add_up_lanes(p, weights=lambda n, p: counts, counts=lambda n, p: counts)
-
-
-def _add_up_lanes(
-    p: Plan,
-    weights: Callable = lambda n, p: n,
-    counts: Callable = lambda n, p: n,
-    lanes: Callable[[Plan], Partials] = _run_lanes,
-) -> Outputs:
-    """Return the statistics by two sums over the lanes, with wrong ``weights`` of their means or
-    ``counts`` of their distances."""
-    n, (_, mean, M2) = _run_lanes(p)[0], lanes(p)
-    row_mean = (weights(n, p) * mean).sum(axis=1, keepdims=True) / p.case.N
-    return _save_statistics(
-        row_mean[:, 0], (M2 + counts(n, p) * (mean - row_mean) ** 2).sum(axis=1) / p.case.N
-    )
+    return save_statistics(mean[:, 0], M2[:, 0] / (n[:, 0] if by_count else p.case.N))
 
 
 def _count_in_half(p: Plan, dtype: str, of_lane: bool, by_count: bool) -> Outputs:
@@ -537,27 +403,12 @@ def _count_in_half(p: Plan, dtype: str, of_lane: bool, by_count: bool) -> Output
         return round_to(n, dtype).astype(np.float64)
 
     if of_lane:
-        return _merge_lanes(
-            p, lanes=partial(_run_lanes, round_count=round_count), by_count=by_count
-        )
+        return _merge_lanes(p, lanes=partial(run_lanes, round_count=round_count), by_count=by_count)
     return _merge_lanes(p, round_count=round_count, by_count=by_count)
 
 
 def _spoil_empty_lanes(p: Plan) -> Partials:
     """Return the partials with NaN as the mean of a lane without elements: it has divided by its
     count, 0."""
-    n, mean, M2 = _run_lanes(p)
+    n, mean, M2 = run_lanes(p)
     return n, np.where(n > 0, mean, np.nan), M2
-
-
-PARTS = {
-    "two_pass_kernel": Part(
-        TWO_PASS, partial(_plan_statistics, terms=bound_two_sweeps, sweeps=2), _list_two_pass_models
-    ),
-    "welford_sums_kernel": Part(
-        WELFORD, partial(_plan_statistics, terms=bound_welford, sweeps=1), _list_sums_models
-    ),
-    "welford_kernel": Part(
-        WELFORD, partial(_plan_statistics, terms=bound_welford, sweeps=1), _list_welford_models
-    ),
-}
