@@ -5,17 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import round_to
-from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.plan import Model, Outputs, Part, Plan, Symptom
-from course_lib.exercises import by_hand
-from course_lib.exercises.batteries import make_case
 from course_lib.exercises.gradients import (
     compute_hat,
     compute_saved_anew,
@@ -29,209 +23,18 @@ from course_lib.exercises.gradients import (
 from course_lib.exercises.making import (
     FIXED_EPS,
     WRONG_COLUMNS,
-    draw_shift,
     find_divisor,
     list_dtype_models,
     list_rounded_outputs,
     place_statistic,
     place_vector,
 )
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Model, Outputs, Plan, Symptom
 from course_lib.grading.judging.elements import judge_elements
-from course_lib.norms import reference
-
-# In every case dy is normal with mean 0.5, so that both of its projections matter; w is away from 0
-# and 1, and some of it is negative.
-LAYER_NORM_DX = (
-    make_case("worked example", 3, 8, 8, "the 3 x 8 worked example, one row a program"),
-    make_case("padded, mean 3", 5, 17, 32, "15 padded lanes, where xhat is -mean * rstd",
-        "a padded lane adds -mean * rstd to c1"),
-    make_case("zeros", 6, 16, 16,
-        "three full tiles; 0 in x, in w and as sums of rows whose terms are not 0",
-        "an element or a sum that is 0 is taken for padding", rows=2, mean=1.0),
-    make_case("a row too many", 5, 12, 16),
-    make_case("two rows a program", 4, 16, 16),
-    make_case("one row, many asked", 1, 30, 32),
-    make_case("one column", 3, 1, 16, "N = 1: dx is 0", "c1 or c2 is divided by N - 1", rows=2),
-    make_case("two columns", 4, 2, 16, rows=4),
-    make_case("many rows", 150, 20, 32, "10 programs of 16 rows, the last one partly filled",
-        rows=16),
-    make_case("many programs", 299, 3, 16),
-    make_case("long row", 2, 1000, 1024, "24 padded lanes, mean 3",
-        "c1 and c2 are divided by BLOCK", mean=3.0),
-    make_case("small spread", 3, 96, 128, "std 0.03, eps = 1e-12: rstd is 33",
-        "rstd is computed anew, with an eps of the code", rows=2, eps=1e-12, mean=0.1),
-    make_case("large eps", 3, 100, 128, "std 0.03: eps = 0.1 rules rstd, and xhat is small",
-        "rstd is computed anew, without eps", rows=2, mean=0.5),
-    make_case("constant row", 2, 20, 32, "xhat is 0 and rstd is 1 / sqrt(eps)",
-        "rstd is computed anew, without eps"),
-    make_case("mean 1000", 2, 768, 1024, mistake="xhat is computed from a rounded mean"),
-    make_case("fp16", 3, 129, 256, "half precision in and out, mean 8", rows=2, mean=8.0, std=0.5),
-    make_case("fp16, long row", 2, 2500, 4096),
-    make_case("bf16", 3, 127, 128, rows=2),
-    make_case("fp32 weights", 2, 33, 64, rows=2),
-    make_case("fp32 dx", 2, 33, 64, rows=2),
-    make_case("fp32 dy", 2, 33, 64, rows=2),
-    make_case("8200 columns", 1, 8200, 16384),
-    make_case("far columns", 3, 4, 16, rows=2),
-    make_case("sliced", 5, 50, 64, "dy, x and dx are slices of wider matrices: three row strides",
-        "one row stride is taken for all three tensors", rows=2),
-    make_case("expanded", 4, 50, 64,
-        "dy is one number with strides (0, 0), as y.sum().backward() sends it"),
-    make_case("transposed", 5, 36, 64, "dy is a transposed matrix: its columns are M apart",
-        rows=2),
-    make_case("a NaN row", 4, 19, 32, "dy holds a NaN in row 1: it must stay in row 1", rows=4),
-    make_case("an Inf row", 4, 19, 32, "dy holds an Inf in row 1: it must stay in row 1", rows=4),
-    make_case("far rows", 5, 17, 32,
-        "rows 1.5 * 2^30 elements apart: within a tile, too, they pass 2^32", rows=4, mean=1.0),
-)  # fmt: skip
-
-RMS_NORM_DX = (
-    make_case("worked example", 3, 8, 8),
-    make_case("padded, mean 3", 5, 17, 32, mistake="a padded lane adds -mean * rstd to c1"),
-    make_case("one column", 3, 1, 16, "N = 1: dx is 0 but for eps", "c1 or c2 is divided by N - 1",
-        eps=0.1),
-    make_case("one row", 1, 129, 256, "M = 1, 127 padded lanes"),
-    make_case("long row", 2, 1000, 1024, mistake="c1 and c2 are divided by BLOCK", mean=-2.0),
-    make_case("small spread", 3, 96, 128, "values around 0.03, eps = 1e-12: rstd is 33",
-        "rstd is computed anew, with an eps of the code", eps=1e-12, mean=0.0),
-    make_case("large eps", 3, 100, 128, "values around 0.03: eps = 0.1 rules rstd",
-        "rstd is computed anew, without eps"),
-    make_case("zero row", 2, 20, 32, "every element of x is 0: dx is wdy * rstd",
-        "rstd is computed anew, without eps", mean=0.0, eps=1e-3),
-    make_case("fp16", 3, 129, 256),
-    make_case("fp16, long row", 2, 2500, 4096, "c1 adds up 2500 products: fp16 has 11 bits"),
-    make_case("bf16", 3, 127, 128),
-    make_case("fp32 weights", 2, 33, 64),
-    make_case("fp32 dx", 2, 33, 64),
-    make_case("fp32 dy", 2, 33, 64),
-    make_case("many rows", 1200, 3, 16),
-    make_case("8200 columns", 1, 8200, 16384),
-    make_case("zeros", 5, 17, 32, "0 in x, in w and as sums of rows whose terms are not 0",
-        "an element or a sum that is 0 is taken for padding"),
-    make_case("far columns", 3, 4, 16),
-    make_case("sliced", 4, 50, 64, "dy, x and dx are slices of wider matrices: three row strides",
-        "one row stride is taken for all three tensors"),
-    make_case("expanded", 4, 50, 64,
-        "dy is one number with strides (0, 0), as y.sum().backward() sends it"),
-    make_case("transposed", 5, 36, 64, "dy is a transposed matrix: its columns are M apart"),
-    make_case("a NaN row", 4, 19, 32, "dy holds a NaN in row 1: it must stay in row 1"),
-    make_case("an Inf row", 4, 19, 32, "dy holds an Inf in row 1: it must stay in row 1"),
-    make_case("far rows", 4, 17, 32, mean=1.0),
-)  # fmt: skip
-
-# The mean of a case is that of b here.
-DX_FROM_Y = (
-    make_case("worked example", 3, 8, 8, "the 3 x 8 worked example, one row a program"),
-    make_case("padded, mean 3", 5, 17, 32, "15 padded lanes, b around 3",
-        "a padded lane divides 0 by 0"),
-    make_case("zeros", 6, 16, 16, "three full tiles; every third column of y is 0",
-        "an element that is 0 is taken for padding", rows=2, mean=1.0),
-    make_case("a row too many", 5, 12, 16),
-    make_case("two rows a program", 4, 16, 16),
-    make_case("one row, many asked", 1, 30, 32),
-    make_case("one column", 3, 1, 16, "N = 1", "c1 or c2 is divided by N - 1", rows=2),
-    make_case("two columns", 4, 2, 16, rows=4),
-    make_case("many rows", 150, 20, 32, "10 programs of 16 rows, the last one partly filled",
-        rows=16),
-    make_case("many programs", 299, 3, 16),
-    make_case("long row", 2, 1000, 1024, "24 padded lanes", "c1 and c2 are divided by BLOCK",
-        mean=3.0),
-    make_case("large eps", 3, 100, 128, "std 0.03: eps = 0.1 rules rstd, and xhat is small",
-        "xhat is taken to have the variance 1", rows=2, mean=0.5),
-    make_case("constant row", 2, 20, 32, "y is b in every column, and rstd is 1 / sqrt(eps)",
-        "b is left in y"),
-    make_case("b around 100", 3, 48, 64, "b is around 100: most of y is b",
-        "b is rounded, or taken out after the division", mean=100.0),
-    make_case("tiny weights", 3, 48, 64,
-        "every fourth element of w and b is small: from 1e-3 down to 1e-12",
-        "a constant is added to w, or a small w is replaced", rows=2, fill="tiny weights"),
-    make_case("fp16", 3, 129, 256, "half precision in and out", rows=2, mean=1.0),
-    make_case("fp16, long row", 2, 2500, 4096),
-    make_case("bf16", 3, 127, 128, rows=2),
-    make_case("fp32 weights", 2, 33, 64, "y and dy in fp16, w and b in fp32",
-        "b is rounded to the dtype of y", rows=2, mean=1.0),
-    make_case("fp32 dx", 2, 33, 64, mistake="xhat is computed in half precision", rows=2,
-        dtypes=(("dy", "bf16"), ("y", "fp16"), ("w", "fp16"), ("b", "fp16"))),
-    make_case("fp32 dy", 2, 33, 64, mistake="dy is rounded to the dtype of y or w", rows=2,
-        dtypes=(("y", "fp16"), ("w", "bf16"))),
-    make_case("fp32 y", 2, 33, 64, "each tensor in a dtype of its own",
-        "y is rounded to the dtype of dy or w", rows=2, mean=3.0,
-        dtypes=(("dy", "bf16"), ("w", "fp16"))),
-    make_case("8200 columns", 1, 8200, 16384),
-    make_case("far columns", 3, 4, 16, rows=2),
-    make_case("sliced", 5, 50, 64, "dy, y and dx are slices of wider matrices: three row strides",
-        "one row stride is taken for all three tensors", rows=2),
-    make_case("expanded", 4, 50, 64,
-        "dy is one number with strides (0, 0), as y.sum().backward() sends it"),
-    make_case("transposed", 5, 36, 64, "dy is a transposed matrix: its columns are M apart",
-        rows=2),
-    make_case("a NaN row", 4, 19, 32, "dy holds a NaN in row 1: it must stay in row 1", rows=4),
-    make_case("an Inf row", 4, 19, 32, "dy holds an Inf in row 1: it must stay in row 1", rows=4),
-    make_case("far rows", 5, 17, 32,
-        "rows 1.5 * 2^30 elements apart: within a tile, too, they pass 2^32", rows=4, mean=1.0),
-)  # fmt: skip
 
 
-def _plan_from_y(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
-    """Plan dx of the y that was stored. To the wrong formulas x is what xhat, recovered from y, is
-    rstd times, and its mean is 0."""
-    dy, x, w = draw_backward_inputs(
-        replace(case, fill="normal") if case.fill == "zeros" else case, rng
-    )
-    b = draw_shift(case, rng, case.mean)
-    if case.fill == "tiny weights":
-        sizes = np.resize([1e-3, 1e-6, 1e-9, 2e-12], len(w[::4]))
-        w[::4], b[::4] = w[::4] * sizes, b[::4] * sizes
-    y = (
-        by_hand.choose_rows(case.M, case.N)
-        if case.by_hand
-        else reference.layer_norm(x, w, b, case.eps).y
-    )
-    if case.fill == "zeros":
-        y[:, ::3] = 0
-    tensors = (
-        place_by_rows("dy", case, dy), place_by_rows("y", case, round_to(y, case.dtype_of("y"))),
-        place_vector("w", case, w),
-        place_vector("b", case, b),
-        place_statistic("rstd", case, save_statistics(x, case.eps)["rstd"]),
-        place_by_rows("dx", case, None),
-    )  # fmt: skip
-    arguments = [
-        *(tensor.name for tensor in tensors),
-        *tensors[0].strides,
-        tensors[1].strides[0],
-        tensors[-1].strides[0],
-        case.M,
-        case.N,
-    ]
-    inputs = {
-        tensor.name: tensor.values.astype(np.float64)
-        for tensor in tensors
-        if tensor.values is not None
-    }
-    inputs |= {
-        "mean": np.zeros(case.M),
-        "unsure": (np.abs(inputs["y"]) + np.abs(inputs["b"])) / np.abs(inputs["w"]),
-    }
-    programs = -(-case.M // case.rows)
-    plan = Plan(
-        case, kernel, (programs,), tensors, tuple(arguments),
-        {"ROWS": case.rows, "BLOCK": case.block}, {}, inputs=inputs,
-        spread=dict.fromkeys(("y", "dx"), programs),
-    )  # fmt: skip
-    plan = _recover(plan)
-    return replace(plan, expected={"dx": expect_dx(case, plan.inputs, compute_wrong_dx(plan))})
-
-
-def _recover(p: Plan, hat: Callable[..., np.ndarray] = lambda y, w, b, rstd: (y - b) / w) -> Plan:
-    """Return the plan of 11c with this xhat, made of y, w, b and rstd."""
-    rstd = p.inputs["rstd"][:, None]
-    return replace(
-        p, inputs=p.inputs | {"x": hat(p.inputs["y"], p.inputs["w"], p.inputs["b"], rstd) / rstd}
-    )
-
-
-def _plan_dx(
+def plan_dx(
     case: Case, kernel: str, rng: np.random.Generator, norm: Callable, vjp: Callable, tiled: bool
 ) -> Plan:
     dy, x, w = draw_backward_inputs(case, rng)
@@ -322,13 +125,13 @@ OF_RMS_NORM: tuple[Mistake, ...] = (
     ("mean_subtracted", {"xhat": "centred"}),
     ("mean_subtracted", {"xhat": "centred", "c2": 1}),
 )
-_OF_LANES: tuple[Mistake, ...] = (
+OF_LANES: tuple[Mistake, ...] = (
     *((cause, {"columns": columns}) for cause, columns in WRONG_COLUMNS),
     *(("mask_missing", {"padding": value}) for value in ("nan", "inf")),
 )
 LAYER_NORM_MISTAKES: tuple[Mistake, ...] = (
     *OF_LAYER_NORM,
-    *_OF_LANES,
+    *OF_LANES,
     *(
         ("vjp_divisor", {"divisor1": one, "divisor2": two})
         for one in ("N", "BLOCK", "1", "N-1", "N-1 or 1")
@@ -339,76 +142,23 @@ LAYER_NORM_MISTAKES: tuple[Mistake, ...] = (
     ("padding_in_c1", {"padding": "c2 taken out"}),
     ("padding_in_c1", {"padding": "ones"}),
 )
-_RMS_NORM: tuple[Mistake, ...] = (
-    *OF_RMS_NORM,
-    *_OF_LANES,
-    *(("vjp_divisor", {"divisor1": divisor}) for divisor in ("BLOCK", "1", "N-1", "N-1 or 1")),
-    ("mask_missing", {"padding": "x and dy"}),
-)
 
 
-def _list_models(mistakes: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
+def list_models(mistakes: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
     for cause, changes in mistakes:
         yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
-    yield "same_row", _take_first_row
+    yield "same_row", take_first_row
     for which, names in product(
         ("tile's first", "first", "first tile's", "program's"),
         (("mean", "rstd"), ("mean",), ("rstd",)),
     ):
         yield (
             "statistics_of_another_row",
-            lambda p, w=which, n=names: {"dx": compute_wrong_dx(_share_saved(p, w, n))},
+            lambda p, w=which, n=names: {"dx": compute_wrong_dx(share_saved(p, w, n))},
         )
     yield from list_misread_models(lambda p: {"dx": compute_wrong_dx(p)})
     yield from list_saved_models()
     yield from list_dx_dtype_models(("dy", "x", "w"))
-
-
-def _list_from_y_models() -> Iterator[tuple[str, Model]]:
-    for cause, hat in (
-        ("b_left_in_y", lambda y, w, b, rstd: y / w),
-        ("b_left_in_y", lambda y, w, b, rstd: y / w - b),
-        ("b_left_in_y", lambda y, w, b, rstd: (y + b) / w),
-        ("xhat_not_recovered", lambda y, w, b, rstd: y),
-        ("xhat_not_recovered", lambda y, w, b, rstd: y - b),
-        ("xhat_not_recovered", lambda y, w, b, rstd: (y - b) * w),
-        ("xhat_not_recovered", lambda y, w, b, rstd: (y - b) / np.abs(w)),
-        ("xhat_not_recovered", lambda y, w, b, rstd: (y - w) / b),
-        ("xhat_not_recovered", lambda y, w, b, rstd: (b - y) / w),
-        ("xhat_not_recovered", lambda y, w, b, rstd: y * rstd),
-        ("xhat_not_recovered", lambda y, w, b, rstd: (y - b) * rstd),
-        ("xhat_not_recovered", lambda y, w, b, rstd: (y - b) / w * rstd),
-        ("xhat_not_recovered", lambda y, w, b, rstd: (y - b) / w / rstd),
-        ("zeros_left_out", lambda y, w, b, rstd: np.where(y == 0, 0.0, (y - b) / w)),
-    ):
-        yield cause, lambda p, hat=hat: {"dx": compute_wrong_dx(_recover(p, hat))}
-    yield (
-        "b_left_in_y",
-        lambda p: {
-            "dx": (
-                compute_wrong_dx(p, c1=0)
-                - _scale_c1(p, (p.inputs["y"] * p.inputs["dy"]).mean(axis=1))
-            )
-        },
-    )
-    for cause, changes in LAYER_NORM_MISTAKES:
-        yield cause, lambda p, changes=changes: {"dx": compute_wrong_dx(p, **changes)}
-    yield "same_row", _take_first_row
-    for which in ("tile's first", "first", "first tile's", "program's"):
-        yield (
-            "statistics_of_another_row",
-            lambda p, w=which: {"dx": compute_wrong_dx(_recover(_share_saved(p, w, ("rstd",))))},
-        )
-    yield from list_dtype_models(
-        lambda p: {"dx": compute_wrong_dx(_recover(p))}, ("y", "dy", "w", "b")
-    )
-    yield from list_rounded_outputs(
-        lambda p: {"dx": compute_wrong_dx(p)}, "dx", ("dy", "y", "w", "b")
-    )
-
-
-def _scale_c1(p: Plan, c1: np.ndarray) -> np.ndarray:
-    return compute_hat(p.inputs, "xhat") * (c1 * p.inputs["rstd"])[:, None]
 
 
 def list_dx_dtype_models(others: tuple[str, ...]) -> Iterator[tuple[str, Model]]:
@@ -431,7 +181,7 @@ def list_saved_models() -> Iterator[tuple[str, Model]]:
         )
 
 
-def _share_saved(p: Plan, which: str, names: tuple[str, ...]) -> Plan:
+def share_saved(p: Plan, which: str, names: tuple[str, ...]) -> Plan:
     """Return the plan with saved statistics of other rows.
 
     These are the first row of the tile or of the matrix, the same row in the first tile, or the row
@@ -449,7 +199,7 @@ def _share_saved(p: Plan, which: str, names: tuple[str, ...]) -> Plan:
     )
 
 
-def _take_first_row(p: Plan) -> Outputs:
+def take_first_row(p: Plan) -> Outputs:
     first = {
         name: np.broadcast_to(v[:1], v.shape) if name != "w" else v for name, v in p.inputs.items()
     }
@@ -560,25 +310,3 @@ def _sum_over_tile(sums: np.ndarray, rows: int) -> np.ndarray:
             for at in range(0, len(sums), rows)
         ]
     )
-
-
-PARTS = {
-    "layer_norm_dx_kernel": Part(
-        LAYER_NORM_DX,
-        partial(_plan_dx, norm=reference.layer_norm, vjp=reference.layer_norm_vjp, tiled=True),
-        partial(_list_models, LAYER_NORM_MISTAKES),
-        rare=RARE,
-    ),
-    "layer_norm_dx_from_y_kernel": Part(
-        DX_FROM_Y,
-        _plan_from_y,
-        _list_from_y_models,
-        rare=(*RARE, ("tiny_w_altered", lambda p, outputs: p.case.fill == "tiny weights")),
-    ),
-    "rms_norm_dx_kernel": Part(
-        RMS_NORM_DX,
-        partial(_plan_dx, norm=reference.rms_norm, vjp=reference.rms_norm_vjp, tiled=False),
-        partial(_list_models, _RMS_NORM),
-        rare=RARE,
-    ),
-}
