@@ -14,9 +14,6 @@ from itertools import product
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
-from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
-from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.exercises import by_hand
 from course_lib.exercises.batteries import make_case
 from course_lib.exercises.dx_kernels import (
@@ -42,6 +39,9 @@ from course_lib.exercises.making import (
     place_statistic,
     place_vector,
 )
+from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
+from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
+from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.grading.judging.elements import judge_elements
 from course_lib.norms import reference
 

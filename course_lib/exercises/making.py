@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.exercises import by_hand
 from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Plan
-from course_lib.exercises import by_hand
 from course_lib.grading.judging import tolerance
 
 WORKED_EXAMPLE = np.array(

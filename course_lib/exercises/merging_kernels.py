@@ -9,9 +9,6 @@ from functools import partial
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to, size_guard
-from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.exercises import by_hand
 from course_lib.exercises.batteries import make_case
 from course_lib.exercises.making import (
@@ -27,6 +24,9 @@ from course_lib.exercises.making import (
     place_statistic,
     vary,
 )
+from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to, size_guard
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.grading.judging import tolerance
 
 

@@ -11,9 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
-from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.exercises import by_hand
 from course_lib.exercises.batteries import make_case
 from course_lib.exercises.dx_kernels import (
@@ -40,6 +37,9 @@ from course_lib.exercises.making import (
     list_dtype_models,
     make_expected,
 )
+from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.norms import reference
 
 # In every case dy is normal with mean 0.5, so that both of its projections matter; w is away from 0

@@ -70,13 +70,7 @@ def test_every_case_has_its_own_name_and_every_layout_is_there():
         "x sliced",
         "x transposed",
     }
-    assert {case.then for case in BACKWARD} == {
-        "",
-        "residual",
-        "twice",
-        "change",
-        "second",
-    }
+    assert {case.then for case in BACKWARD} == {"", "residual", "twice", "change", "second"}
     assert {p.entry_point for p in make_plans(EXERCISE)} == {"forward", "backward"}
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from course_lib.exercises import by_hand
+from course_lib.exercises.making import half_ulp, place_vector
 from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Part, Plan
-from course_lib.exercises import by_hand
-from course_lib.exercises.making import half_ulp, place_vector
 
 COPY = (
     Case("one full block", 1, 8, 8, "n equals BLOCK, one program", "anything but a copy",

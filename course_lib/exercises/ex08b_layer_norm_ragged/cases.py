@@ -9,9 +9,6 @@ from functools import partial
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
-from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.exercises.batteries import make_case
 from course_lib.exercises.making import (
     FIXED_EPS,
@@ -32,6 +29,9 @@ from course_lib.exercises.making import (
     place_vector,
     vary,
 )
+from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.norms import reference
 
 # x holds NaN from the end of each row on.

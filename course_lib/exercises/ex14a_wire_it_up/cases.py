@@ -8,9 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
-from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan, Symptom
 from course_lib.exercises.gradients import bound_terms, draw_gradient
 from course_lib.exercises.making import (
     choose_strides,
@@ -19,6 +16,9 @@ from course_lib.exercises.making import (
     draw_weight,
     make_expected,
 )
+from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan, Symptom
 from course_lib.norms import reference
 
 _BITS = {"x": 1, "w": 2, "b": 4}

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.exercises.batteries import name_cases
 from course_lib.grading.cases.buffers import Tensor
 from course_lib.grading.cases.case import Case, SharedCase
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-from course_lib.exercises.batteries import name_cases
 
 ITEMSIZE = {"fp32": 4, "fp16": 2}
 _OUTPUTS = ("read", "written")
