@@ -11,12 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.exercises import by_hand
 from course_lib.exercises.batteries import make_case
 from course_lib.exercises.dx_kernels import (
-    OF_LAYER_NORM,
     OF_RMS_NORM,
-    RARE,
     Mistake,
     compute_wrong_dx,
     list_dx_dtype_models,
@@ -37,9 +34,9 @@ from course_lib.exercises.making import (
     list_dtype_models,
     make_expected,
 )
-from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
+from course_lib.grading.cases.buffers import Tensor, compute_strides
 from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
+from course_lib.grading.cases.plan import Model, Outputs, Plan
 from course_lib.norms import reference
 
 # In every case dy is normal with mean 0.5, so that both of its projections matter; w is away from 0
@@ -80,7 +77,7 @@ _COMMON = (
         "dx of one row takes part in another"),
     make_case("an Inf row", 4, 19, 0, "dy holds an Inf in row 1"),
 )  # fmt: skip
-LAYER_NORM = (
+LAYER_NORM_CASES = (
     *_COMMON,
     make_case(
         "constant row",
@@ -91,7 +88,7 @@ LAYER_NORM = (
         "rstd is computed anew, without eps",
     ),
 )
-RMS_NORM = (
+RMS_NORM_CASES = (
     *_COMMON,
     make_case(
         "zero row",
@@ -106,7 +103,7 @@ RMS_NORM = (
 )
 
 
-def _plan_gradients(
+def plan_gradients(
     case: Case, entry_point: str, rng: np.random.Generator, norm: Callable, vjp: Callable,
     given: tuple[str, ...] = ("dy", "x", "w"),
     of: tuple[str, ...] = ("dx", "dw", "db"), dtype: str = "",
@@ -145,29 +142,6 @@ def _plan_gradients(
     )
 
 
-def _plan_skip(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
-    """Plan the gradients of RMSNorm where x, a sum, goes on past the norm as well: dskip is the
-    gradient that comes back that way."""
-    plan = _plan_gradients(case, entry_point, rng, reference.rms_norm, reference.rms_norm_vjp)
-    dtype, shape = case.dtype_of("x"), (case.M, case.N)
-    drawn = by_hand.choose_residual(*shape) if case.by_hand else rng.normal(-0.5, size=shape)
-    dskip = round_to(drawn, dtype)
-    inputs = plan.inputs | {"dskip": dskip.astype(np.float64)}
-    with np.errstate(invalid="ignore"):
-        terms = bound_terms(inputs)["dx"] + np.abs(inputs["dskip"])
-        dx = make_expected(
-            plan.expected["dx"].values + inputs["dskip"],
-            terms,
-            dtype,
-            infinite=case.fill == "inf row",
-        )
-    tensors = (Tensor("dskip", dtype, shape, compute_strides(shape), dskip), *plan.tensors)
-    return replace(
-        plan, tensors=tensors, arguments=("dy", "dskip", "x", "w", "rstd"),
-        expected=plan.expected | {"dx": dx}, inputs=inputs
-    )  # fmt: skip
-
-
 # wrong formulas: a cause, and the differences from the right formula
 _XHAT: tuple[Mistake, ...] = (
     ("xhat_wrong", {"xhat": "x"}),
@@ -178,7 +152,7 @@ _XHAT: tuple[Mistake, ...] = (
     ("mean_subtracted", {"xhat": "centred"}),  # right if the forward pass subtracted the mean
     ("zeros_left_out", {"xhat": "0 for 0"}),
 )
-_OF_FUNCTIONS: tuple[Mistake, ...] = (
+FUNCTION_MISTAKES: tuple[Mistake, ...] = (
     ("vjp_divisor", {"divisor1": "N-1"}),
     ("vjp_divisor", {"divisor1": "N-1 or 1"}),
     ("vjp_divisor", {"divisor1": "1"}),
@@ -187,17 +161,7 @@ _OF_FUNCTIONS: tuple[Mistake, ...] = (
     ("vjp_divisor", {"axis1": 0}),
     ("vjp_divisor", {"axis1": (0, 1), "axis2": (0, 1)}),
 )
-_DX_LAYER_NORM: tuple[Mistake, ...] = (
-    *OF_LAYER_NORM,
-    *_OF_FUNCTIONS,
-    ("vjp_divisor", {"axis2": 0}),
-    *(
-        ("vjp_divisor", {"divisor1": one, "divisor2": two})
-        for one in ("N", "N-1", "N-1 or 1", "1", "M")
-        for two in ("N-1", "N-1 or 1", "1", "M")
-    ),
-)
-_DX_RMS_NORM: tuple[Mistake, ...] = (*OF_RMS_NORM, *_OF_FUNCTIONS)
+RMS_NORM_DX_MISTAKES: tuple[Mistake, ...] = (*OF_RMS_NORM, *FUNCTION_MISTAKES)
 _SOME_ROWS: tuple[Mistake, ...] = (
     ("rows_left_out", {"rows": "all but the first"}),
     ("rows_left_out", {"rows": "all but the last"}),
@@ -235,7 +199,7 @@ _DB: tuple[Mistake, ...] = (
 )
 
 
-def _list_models(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
+def list_models(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
     """Yield one mistake in one gradient. Several mistakes in one submission are found one by
     one."""
     for cause, changes in of_dx:
@@ -244,17 +208,17 @@ def _list_models(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
         yield from list_misread_models(lambda p: {"dx": compute_wrong_dx(p)})
         yield from list_saved_models()
         yield from list_dx_dtype_models(("dy", "w"))
-    yield from list_misread_models(lambda p: {"dw": _compute_wrong_sum(p, xhat="xhat")})
+    yield from list_misread_models(lambda p: {"dw": compute_wrong_sum(p, xhat="xhat")})
     for eps, correction in product((*FIXED_EPS, 0.0), (0, 1)):
         yield (
             "recomputed_statistics",
             lambda p, e=eps, c=correction: {
-                "dw": _compute_wrong_sum(compute_saved_anew(p, e, correction=c), xhat="xhat")
+                "dw": compute_wrong_sum(compute_saved_anew(p, e, correction=c), xhat="xhat")
             },
         )
     yield (
         "recomputed_statistics",
-        lambda p: {"dw": _compute_wrong_sum(_normalise_columns(p), xhat="xhat")},
+        lambda p: {"dw": compute_wrong_sum(_normalise_columns(p), xhat="xhat")},
     )
     yield (
         "product_of_sums",
@@ -262,7 +226,7 @@ def _list_models(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
     )
     for name, which in (("dw", "xhat"), ("db", "ones")):
         yield from list_dtype_models(
-            lambda p, n=name, w=which: {n: _compute_wrong_sum(p, xhat=w)}, ("x", "dy")
+            lambda p, n=name, w=which: {n: compute_wrong_sum(p, xhat=w)}, ("x", "dy")
         )
     yield "outputs_swapped", _swap_sums
     for name, mistakes in (("dw", _DW), ("db", _DB)):
@@ -270,49 +234,8 @@ def _list_models(of_dx: tuple[Mistake, ...]) -> Iterator[tuple[str, Model]]:
             changes = dict[str, Any](xhat="xhat" if name == "dw" else "ones") | changes
             yield (
                 cause,
-                lambda p, name=name, changes=changes: {name: _compute_wrong_sum(p, **changes)},
+                lambda p, name=name, changes=changes: {name: compute_wrong_sum(p, **changes)},
             )
-
-
-def _list_skip_models() -> Iterator[tuple[str, Model]]:
-    """Yield what is wrong with dskip, and then the wrong gradients of RMSNorm beside a right
-    dskip."""
-    for skip in (
-        lambda p: 0.0,
-        lambda p: -p.inputs["dskip"],
-        lambda p: 2 * p.inputs["dskip"],
-        lambda p: p.inputs["dskip"] * p.inputs["w"],
-        lambda p: p.inputs["dskip"] * p.inputs["rstd"][:, None],
-        lambda p: p.inputs["dskip"] * p.inputs["w"] * p.inputs["rstd"][:, None],
-    ):
-        yield "skip_misapplied", lambda p, skip=skip: {"dx": compute_wrong_dx(p) + skip(p)}
-    yield "skip_misapplied", lambda p: {"dx": compute_wrong_dx(_add_to_wdy(p))}
-    yield "skip_misapplied", lambda p: {"dx": compute_wrong_dx(_add_to_dy(p))}
-    yield "skip_in_dw", lambda p: {"dw": _compute_wrong_sum(_add_to_dy(p), xhat="xhat")}
-    yield "skip_misapplied", lambda p: {"dx": compute_wrong_dx(_add_to_dy(p)) + p.inputs["dskip"]}
-    for dtype in ("fp16", "bf16"):
-        yield (
-            "low_precision",
-            lambda p, dtype=dtype: {
-                "dx": round_to(compute_wrong_dx(p), dtype).astype(np.float64) + p.inputs["dskip"]
-            },
-        )
-    for cause, model in _list_models(_DX_RMS_NORM):
-        yield cause, lambda p, model=model: _add_skip(p, model(p))
-
-
-def _add_skip(p: Plan, outputs: Outputs) -> Outputs:
-    return outputs | {"dx": outputs["dx"] + p.inputs["dskip"]} if "dx" in outputs else outputs
-
-
-def _add_to_dy(p: Plan) -> Plan:
-    return replace(p, inputs=p.inputs | {"dy": p.inputs["dy"] + p.inputs["dskip"]})
-
-
-def _add_to_wdy(p: Plan) -> Plan:
-    """Return the plan with dskip in wdy, so that it goes through the projection."""
-    both = p.inputs["dy"] * p.inputs["w"] + p.inputs["dskip"]
-    return replace(p, inputs=p.inputs | {"dy": both, "w": np.ones_like(p.inputs["w"])})
 
 
 def _normalise_columns(p: Plan) -> Plan:
@@ -331,7 +254,7 @@ def _swap_sums(p: Plan) -> Outputs:
     return {"dw": right["db"], "db": right["dw"]} if "db" in right else {}
 
 
-def _compute_wrong_sum(
+def compute_wrong_sum(
     p: Plan, *, dy="dy", w=0, xhat, rows="all", columns=False, sign=1
 ) -> np.ndarray:
     """Return dw or db: the sum over the rows of dy times ``xhat`` times w to the power ``w``;
@@ -357,19 +280,4 @@ def _find_dy(p: Plan, which: str) -> np.ndarray:
     return p.inputs["dy"] if which == "dy" else np.ones_like(p.inputs["dy"])
 
 
-_PLAN = partial(_plan_gradients, norm=reference.layer_norm, vjp=reference.layer_norm_vjp)
-PARTS = {
-    "layer_norm_vjp": Part(LAYER_NORM, _PLAN, partial(_list_models, _DX_LAYER_NORM), rare=RARE),
-    "rms_norm_vjp": Part(
-        RMS_NORM,
-        partial(_plan_gradients, norm=reference.rms_norm, vjp=reference.rms_norm_vjp),
-        partial(_list_models, _DX_RMS_NORM),
-        rare=RARE,
-    ),
-    "add_rms_norm_vjp": Part(RMS_NORM, _plan_skip, _list_skip_models, rare=RARE),
-    "dw_and_db": Part(
-        LAYER_NORM,
-        partial(_PLAN, given=("dy", "x"), of=("dw", "db"), dtype="fp32"),
-        partial(_list_models, ()),
-    ),
-}
+plan_layer_norm = partial(plan_gradients, norm=reference.layer_norm, vjp=reference.layer_norm_vjp)
