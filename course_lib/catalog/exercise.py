@@ -41,8 +41,6 @@ class Exercise:
         kind: the form of the answer: "kernel" (Triton), functions in "torch" or "numpy" operations,
             "autograd" (the ``forward`` and ``backward`` of an autograd Function), or "tests"
             (functions that get a kernel and raise AssertionError if it is wrong).
-        family: the module of ``course_lib.exercises`` that has the cases of its entry
-            points.
         entry_points: the names of the kernels that the course launches, or of the functions that it
             calls.
         difficulty: 1 to 5.
@@ -64,7 +62,6 @@ class Exercise:
     title: str
     objective: str
     kind: str
-    family: str
     entry_points: tuple[str, ...]
     difficulty: int
     minutes: int

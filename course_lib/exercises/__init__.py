@@ -1,14 +1,14 @@
-"""The grader's knowledge of the exercises' entry points, one file per family: batteries, plans,
-wrong formulas.
+"""The exercises, one folder for each, and the modules that several of them share.
 
-An exercise's exercise.toml names its family. The module of that name has in ``PARTS`` a ``Part``
-for each entry point. There is no list of the families, and no other part of the grader depends on
-an exercise.
+A folder has everything that is true of its exercise alone. Its name is the stem of the exercise's
+file. ``exercise.toml`` has the facts and words, and ``cases.py`` has in ``PARTS`` a ``Part`` for
+each entry point: cases, plan and wrong formulas. There is no list of the folders, and no other part
+of the grader depends on an exercise.
 """
 
 from __future__ import annotations
 
-from importlib import import_module, util
+from importlib import import_module
 from typing import Any
 
 from course_lib.base import paths
@@ -20,25 +20,23 @@ from course_lib.grading.cases.plan import Part
 def find_parts(exercise: Exercise) -> dict[str, Part[Any]]:
     """Return the parts of ``exercise`` by entry point.
 
-    Raises: CourseError, with the exercise's file, if its family does not exist, or has no part for
-        an entry point.
+    Raises: CourseError, with the exercise's file, if its folder has no cases, or they have no part
+        for an entry point.
     """
-    where = paths.shown(exercise.folder / "exercise.toml")
-    name = f"{__name__}.{exercise.family}"
-    if (exercise.folder / "cases.py").is_file():
-        name = f"{__name__}.{exercise.file}.cases"
-        return {at: import_module(name).PARTS[at] for at in exercise.entry_points}
-    if not exercise.family.isidentifier() or util.find_spec(name) is None:
+    file = exercise.folder / "cases.py"
+    where = paths.shown(file)
+    if not file.is_file():
         raise CourseError(
-            f"{where}, field family: there is no course_lib/exercises/{exercise.family}.py."
+            f"exercise {exercise.id} has no cases: there is no {where}. `course author new"
+            " exercise` writes one for a new exercise."
         )
-    parts: dict[str, Part[Any]] = getattr(import_module(name), "PARTS", {})
+    module = import_module(f"{__name__}.{exercise.file}.cases")
+    parts: dict[str, Part[Any]] = getattr(module, "PARTS", {})
     if missing := [
         entry_point for entry_point in exercise.entry_points if entry_point not in parts
     ]:
         raise CourseError(
-            f"{where}, field entry_points: the PARTS of"
-            f" course_lib/exercises/{exercise.family}.py have no {' and no '.join(missing)}."
-            " Add a Part for it."
+            f"{where}: its PARTS have no {' and no '.join(missing)}, which the exercise.toml beside"
+            " it names in entry_points. Add a Part for each."
         )
     return {entry_point: parts[entry_point] for entry_point in exercise.entry_points}

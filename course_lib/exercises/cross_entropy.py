@@ -26,7 +26,7 @@ from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Plan
 from course_lib.norms import reference
 
-# Fills of this family. "largest first" and "largest last": that column is 300 larger than the
+# Fills of these cases. "largest first" and "largest last": that column is 300 larger than the
 # others. "forbidden": the first block and every third column are -Inf.
 LONG_ROW_CASES = (
     make_case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks"),

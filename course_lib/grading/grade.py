@@ -249,7 +249,7 @@ def grade_tries(
     mode: str,
     limits: runner.ResourceLimits,
 ) -> tuple[Verdict, list[Judged]]:
-    """Return the verdict on the code of a step, which has no family, from a few tries with known
+    """Return the verdict on the code of a step, which has no cases, from a few tries with known
     results; and the judged tries.
 
     ``text`` is the text that the code was cut out of, ``exercise.file`` its name in messages. In

@@ -1,4 +1,4 @@
-"""Make the plans of an exercise out of the cases of its family."""
+"""Make the plans of an exercise out of its cases."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def has_whole_inputs(plan: Plan) -> bool:
     """Return whether all inputs are whole numbers, NaN or Inf, except for the statistics that a
     forward pass saved.
 
-    It is True if the family supports ``Case.by_hand``.
+    It is True if the plan supports ``Case.by_hand``.
     """
     given = [t.values for t in plan.tensors if t.values is not None and t.name not in _SAVED]
     finite = [values.astype(np.float64)[np.isfinite(values.astype(np.float64))] for values in given]

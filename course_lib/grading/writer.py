@@ -49,8 +49,8 @@ class VerdictWriter:
         file: the path of the learner's file, as messages show it.
         text: the text of that file.
         first: the writer of the pass that this run checks a second time; None for a first run.
-        parts: the parts of an exercise without a family, whose wrong formulas are not known; None
-            takes the parts of the family.
+        parts: the parts of what has no folder, whose wrong formulas are not known; None takes the
+            parts of the exercise.
         search: the search for a smaller case to show; None if no smaller case is looked for.
         smaller: the case that the search found.
         hidden: True if the cases are hidden. The verdict then shows only the first wrong element,

@@ -148,7 +148,7 @@ PARTS = {
         MERGE,
         _plan_merge,
         list_models,
-        # If only cases with short chunks fail, no cause follows. Other families conclude padded
+        # If only cases with short chunks fail, no cause follows. Other exercises conclude padded
         # lanes, which these chunks do not have.
         traits=(
             ("empty_chunk", lambda c: c.empty_lanes > 0),

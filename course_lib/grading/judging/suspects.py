@@ -27,7 +27,7 @@ def name_cause(judged: list[Judged], parts: dict[str, Part]) -> str | None:
     """Return the cause whose wrong formula explains every case of the first entry point that is
     wrong, or None.
 
-    If several formulas do, the first one counts, unless a later one is much nearer: families list
+    If several formulas do, the first one counts, unless a later one is much nearer: an exercise lists
     the likelier first, and formulas that are equal on paper are equally near. A formula may explain
     some outputs only. If none explains all wrong outputs, each wrong output needs a formula, and
     the cause is that of the first wrong output.
