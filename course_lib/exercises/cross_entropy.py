@@ -9,14 +9,12 @@ from functools import partial
 import numpy as np
 
 from course_lib.exercises.batteries import make_case
-from course_lib.exercises.making import (
+from course_lib.exercises.expectations import make_expected
+from course_lib.exercises.tensors import draw_matrix, place_matrix, place_statistic
+from course_lib.exercises.wrong_formulas import (
     PADDING,
     WRONG_STEPS,
-    draw_matrix,
     list_dtype_models,
-    make_expected,
-    place_matrix,
-    place_statistic,
     take_largest_lane,
     take_last_block,
     vary,

@@ -15,6 +15,7 @@ import numpy as np
 
 from course_lib.exercises import by_hand
 from course_lib.exercises.batteries import make_case
+from course_lib.exercises.expectations import make_expected
 from course_lib.exercises.gradients import (
     bound_terms,
     compute_hat,
@@ -24,14 +25,9 @@ from course_lib.exercises.gradients import (
     place_by_rows,
     save_statistics,
 )
-from course_lib.exercises.making import (
-    FEW,
-    list_dtype_models,
-    make_expected,
-    place_statistic,
-    place_vector,
-)
-from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
+from course_lib.exercises.tensors import place_statistic, place_vector, round_values
+from course_lib.exercises.wrong_formulas import FEW, list_dtype_models
+from course_lib.grading.cases.buffers import Tensor, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.norms import reference
@@ -503,11 +499,7 @@ def list_sum_models(
         yield (
             "another_dtype",
             lambda p, n=name, o=other: {
-                n: (
-                    round_to(sum_rows(p, slice(0, count(p)))[n], p.tensor(o).dtype).astype(
-                        np.float64
-                    )
-                )
+                n: (round_values(sum_rows(p, slice(0, count(p)))[n], p.tensor(o).dtype))
             },
         )
     yield left_out, lambda p: sum_rows(p, slice(0, max(count(p) - 1, 0)))

@@ -20,14 +20,13 @@ from course_lib.exercises.gradients import (
     save_statistics,
     take_mean,
 )
-from course_lib.exercises.making import (
+from course_lib.exercises.tensors import place_statistic, place_vector
+from course_lib.exercises.wrong_formulas import (
     FIXED_EPS,
     WRONG_COLUMNS,
     find_divisor,
     list_dtype_models,
     list_rounded_outputs,
-    place_statistic,
-    place_vector,
 )
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Plan, Symptom

@@ -9,7 +9,8 @@ from dataclasses import replace
 import numpy as np
 
 from course_lib.exercises import by_hand
-from course_lib.exercises.making import choose_strides, draw_matrix, draw_weight, make_expected
+from course_lib.exercises.expectations import make_expected
+from course_lib.exercises.tensors import choose_strides, draw_matrix, draw_weight
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Plan

@@ -10,7 +10,16 @@ from itertools import product
 import numpy as np
 
 from course_lib.exercises.batteries import list_far_out, make_case
-from course_lib.exercises.making import (
+from course_lib.exercises.expectations import make_expected
+from course_lib.exercises.tensors import (
+    draw_matrix,
+    draw_shift,
+    draw_weight,
+    place_matrix,
+    place_statistic,
+    place_vector,
+)
+from course_lib.exercises.wrong_formulas import (
     FIXED_EPS,
     OF,
     PADDING,
@@ -24,17 +33,10 @@ from course_lib.exercises.making import (
     add_up_largest_lane,
     apply_right,
     average_over_tile,
-    draw_matrix,
-    draw_shift,
-    draw_weight,
     inverse_root,
     list_divisor_models,
     list_dtype_models,
     list_rounded_outputs,
-    make_expected,
-    place_matrix,
-    place_statistic,
-    place_vector,
     square_deviation,
     square_lanes,
     square_what_is_not_0,

@@ -9,8 +9,8 @@ from functools import partial
 
 import numpy as np
 
-from course_lib.exercises.making import FEW, FIXED_EPS, WRONG_ROOTS, inverse_root, vary
-from course_lib.grading.cases.buffers import round_to
+from course_lib.exercises.tensors import round_values
+from course_lib.exercises.wrong_formulas import FEW, FIXED_EPS, WRONG_ROOTS, inverse_root, vary
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Plan
 
@@ -113,10 +113,6 @@ def _find_divisor(case: MergeCase, which: str, counts: np.ndarray) -> np.float64
 
 def _take_one(counts: np.ndarray) -> np.ndarray:
     return (counts > 0).astype(np.float64)
-
-
-def round_values(counts: np.ndarray, dtype: str) -> np.ndarray:
-    return round_to(counts, dtype).astype(np.float64)
 
 
 _BETWEEN = (

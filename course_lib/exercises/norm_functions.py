@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from course_lib.exercises.batteries import make_case
-from course_lib.exercises.making import FIXED_EPS, WRONG_ROOTS, choose_strides
+from course_lib.exercises.tensors import choose_strides
+from course_lib.exercises.wrong_formulas import FIXED_EPS, WRONG_ROOTS
 from course_lib.grading.cases.buffers import Tensor, compute_strides
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Plan

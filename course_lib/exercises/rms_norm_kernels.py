@@ -12,7 +12,16 @@ import numpy as np
 
 from course_lib.exercises import by_hand
 from course_lib.exercises.batteries import make_case
-from course_lib.exercises.making import (
+from course_lib.exercises.expectations import half_ulp, make_expected
+from course_lib.exercises.tensors import (
+    draw_matrix,
+    draw_weight,
+    place_matrix,
+    place_statistic,
+    place_vector,
+    round_values,
+)
+from course_lib.exercises.wrong_formulas import (
     FIXED_EPS,
     PADDING,
     WRONG_COLUMNS,
@@ -21,17 +30,10 @@ from course_lib.exercises.making import (
     WRONGLY_SAVED,
     add_up_lanes,
     apply_right,
-    draw_matrix,
-    draw_weight,
     find_divisor,
-    half_ulp,
     inverse_root,
     list_dtype_models,
     list_rounded_outputs,
-    make_expected,
-    place_matrix,
-    place_statistic,
-    place_vector,
     take_largest_lane,
     take_last_block,
     take_same_block,
@@ -304,7 +306,7 @@ def _park_in_y(p: Plan) -> Outputs:
     right = compute_wrong(p)
     return right | {
         "y": (
-            round_to(p.inputs["x"], p.tensor("y").dtype).astype(np.float64)
+            round_values(p.inputs["x"], p.tensor("y").dtype)
             * right["rstd"][:, None]
             * p.inputs["w"]
         )
@@ -374,8 +376,8 @@ def _centre(x: np.ndarray) -> np.ndarray:
 def _round_total(p: Plan, dtype: str, again: bool = True) -> Outputs:
     """Return the outputs with the sum rounded to ``dtype``, not to that of total; ``again``: for y
     it is rounded to total's dtype, too."""
-    total = round_to(p.inputs["exact"], dtype).astype(np.float64)
-    read = round_to(total, p.tensor("total").dtype).astype(np.float64) if again else total
+    total = round_values(p.inputs["exact"], dtype)
+    read = round_values(total, p.tensor("total").dtype) if again else total
     return {"total": total, **compute_wrong(p, x=read)}
 
 
@@ -387,13 +389,13 @@ def _add_in_half(p: Plan) -> Outputs:
 
 
 def _round_summand(p: Plan, name: str, dtype: str) -> Outputs:
-    rounded = p.inputs | {name: round_to(p.inputs[name], dtype).astype(np.float64)}
+    rounded = p.inputs | {name: round_values(p.inputs[name], dtype)}
     return _add_residual(replace(p, inputs=rounded), 1)
 
 
 def _round_both(p: Plan) -> Plan:
     """Return the plan in which the residual is rounded to x's dtype before it is added."""
-    rounded = round_to(p.inputs["residual"], p.tensor("x").dtype).astype(np.float64)
+    rounded = round_values(p.inputs["residual"], p.tensor("x").dtype)
     return replace(p, inputs=p.inputs | {"exact": p.inputs["first"] + rounded})
 
 
@@ -403,9 +405,7 @@ def _add_afterwards(p: Plan) -> Outputs:
 
 
 def _add_residual(p: Plan, times: float) -> Outputs:
-    total = round_to(
-        p.inputs["first"] + times * p.inputs["residual"], p.tensor("total").dtype
-    ).astype(np.float64)
+    total = round_values(p.inputs["first"] + times * p.inputs["residual"], p.tensor("total").dtype)
     return {"total": total, **compute_wrong(p, x=total)}
 
 

@@ -9,7 +9,8 @@ from itertools import permutations
 import numpy as np
 
 from course_lib.exercises.batteries import list_far_out, make_case
-from course_lib.exercises.making import choose_strides, draw_matrix, half_ulp, make_expected
+from course_lib.exercises.expectations import half_ulp, make_expected
+from course_lib.exercises.tensors import choose_strides, draw_matrix, round_values
 from course_lib.grading.cases.buffers import Tensor, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan, Symptom
@@ -217,10 +218,6 @@ def list_one_pass_models() -> Iterator[tuple[str, Model]]:
         ),
     )
     yield from list_two_pass_models()
-
-
-def round_values(values, dtype: str) -> np.ndarray:
-    return round_to(np.asarray(values, np.float64), dtype).astype(np.float64)
 
 
 def compute_wrong(

@@ -11,18 +11,15 @@ from typing import Any
 import numpy as np
 
 from course_lib.exercises.batteries import list_far_out, make_case
-from course_lib.exercises.making import (
+from course_lib.exercises.expectations import make_expected
+from course_lib.exercises.tensors import draw_matrix, place_matrix, place_statistic, round_values
+from course_lib.exercises.wrong_formulas import (
     PADDING,
     WRONG_COLUMNS,
-    draw_matrix,
     find_divisor,
-    make_expected,
-    place_matrix,
-    place_statistic,
     square_what_is_not_0,
     vary,
 )
-from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Plan
 
@@ -400,7 +397,7 @@ def _count_in_half(p: Plan, dtype: str, of_lane: bool, by_count: bool) -> Output
     merge."""
 
     def round_count(n: np.ndarray) -> np.ndarray:
-        return round_to(n, dtype).astype(np.float64)
+        return round_values(n, dtype)
 
     if of_lane:
         return _merge_lanes(p, lanes=partial(run_lanes, round_count=round_count), by_count=by_count)

@@ -19,6 +19,7 @@ from course_lib.exercises.dx_kernels import (
     list_dx_dtype_models,
     list_saved_models,
 )
+from course_lib.exercises.expectations import make_expected
 from course_lib.exercises.gradients import (
     bound_terms,
     compute_hat,
@@ -27,13 +28,8 @@ from course_lib.exercises.gradients import (
     list_misread_models,
     save_statistics,
 )
-from course_lib.exercises.making import (
-    FEW,
-    FIXED_EPS,
-    choose_strides,
-    list_dtype_models,
-    make_expected,
-)
+from course_lib.exercises.tensors import choose_strides
+from course_lib.exercises.wrong_formulas import FEW, FIXED_EPS, list_dtype_models
 from course_lib.grading.cases.buffers import Tensor, compute_strides
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Plan

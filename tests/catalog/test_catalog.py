@@ -211,7 +211,7 @@ def test_an_authors_slip_is_named(tmp_path, change, says):
             {"file": "ex00a_another"},
             "exercise 00a has no cases: there is no course_lib/exercises/ex00a_another/cases.py",
         ),
-        ({"file": "making"}, "there is no course_lib/exercises/making/cases.py"),
+        ({"file": "tensors"}, "there is no course_lib/exercises/tensors/cases.py"),
         (
             {"entry_points": ("copy_kernel", "sum_kernel")},
             "course_lib/exercises/ex00a_masked_copy/cases.py: its PARTS have no sum_kernel",

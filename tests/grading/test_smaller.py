@@ -109,7 +109,7 @@ def test_for_what_is_right_none_is_looked_for(exercise, file, monkeypatch):
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
 def test_small_cases_hold_whole_numbers(exercise):
     """Where this fails, the family draws its numbers without a look at ``Case.by_hand``:
-    exercises/making.py and by_hand.py have some."""
+    exercises/tensors.py and by_hand.py have some."""
     plans = list_plans(exercise)
     assert [plan.case.describe() for plan in plans if not has_whole_inputs(plan)] == []
 

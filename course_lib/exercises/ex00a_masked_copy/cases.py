@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_lib.exercises import by_hand
-from course_lib.exercises.making import half_ulp, place_vector
+from course_lib.exercises.expectations import half_ulp
+from course_lib.exercises.tensors import place_vector, round_values
 from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Part, Plan
@@ -50,10 +51,7 @@ def _plan_copy(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
 
 def _list_models() -> Iterator[tuple[str, Model]]:
     for dtype in ("fp16", "bf16"):
-        yield (
-            "rounded_on_the_way",
-            lambda p, d=dtype: {"y": round_to(p.inputs["x"], d).astype(np.float64)},
-        )
+        yield ("rounded_on_the_way", lambda p, d=dtype: {"y": round_values(p.inputs["x"], d)})
     yield "rounded_on_the_way", lambda p: {"y": np.trunc(p.inputs["x"])}
     yield "not_a_plain_copy", lambda p: {"y": np.abs(p.inputs["x"])}
     yield "not_a_plain_copy", lambda p: {"y": -p.inputs["x"]}

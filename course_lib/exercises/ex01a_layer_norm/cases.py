@@ -7,27 +7,25 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_lib.exercises.batteries import list_far_out, make_case
-from course_lib.exercises.making import (
-    WRONG_ROOTS,
-    WRONG_SCALES,
-    WRONG_SHIFTS,
-    apply_right,
-    draw_matrix,
-    draw_shift,
-    draw_weight,
-    find_divisor,
-    inverse_root,
-    list_dtype_models,
-    list_rounded_outputs,
-    make_expected,
-    square_what_is_not_0,
-)
+from course_lib.exercises.expectations import make_expected
 from course_lib.exercises.norm_functions import (
     COMMON_CASES,
     list_axis_models,
     list_eps_models,
     make_plan,
     view_rows,
+)
+from course_lib.exercises.tensors import draw_matrix, draw_shift, draw_weight
+from course_lib.exercises.wrong_formulas import (
+    WRONG_ROOTS,
+    WRONG_SCALES,
+    WRONG_SHIFTS,
+    apply_right,
+    find_divisor,
+    inverse_root,
+    list_dtype_models,
+    list_rounded_outputs,
+    square_what_is_not_0,
 )
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 
 from course_lib.exercises.batteries import name_cases
-from course_lib.exercises.making import bound_two_sweeps
+from course_lib.exercises.expectations import bound_two_sweeps
 from course_lib.exercises.statistics_functions import (
     BELOW_ZERO_CASES,
     ROW_CASES,

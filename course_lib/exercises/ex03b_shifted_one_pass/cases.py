@@ -9,7 +9,7 @@ import numpy as np
 
 from course_lib.base.translation import gettext as _
 from course_lib.exercises.batteries import make_case, name_cases
-from course_lib.exercises.making import bound_two_sweeps
+from course_lib.exercises.expectations import bound_two_sweeps
 from course_lib.exercises.statistics_functions import (
     BELOW_ZERO_CASES,
     ROW_CASES,

@@ -8,14 +8,15 @@ from functools import partial
 import numpy as np
 
 from course_lib.exercises.batteries import name_cases
-from course_lib.exercises.making import FEW, bound_welford, make_expected
+from course_lib.exercises.expectations import bound_welford, make_expected
 from course_lib.exercises.statistics_functions import (
     BELOW_ZERO_CASES,
     ROW_CASES,
     list_two_pass_models,
     plan_bounded,
-    round_values,
 )
+from course_lib.exercises.tensors import round_values
+from course_lib.exercises.wrong_formulas import FEW
 from course_lib.grading.cases.buffers import Tensor, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
@@ -124,7 +125,7 @@ def _plan_update(case: Case, entry_point: str, rng: np.random.Generator) -> Plan
 
 def _draw_state(case: Case, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Draw mean and M2 of N - 1 numbers, and the next number x."""
-    seen = round_to(case.mean + rng.normal(size=(case.M, case.N - 1)), "fp32").astype(np.float64)
+    seen = round_values(case.mean + rng.normal(size=(case.M, case.N - 1)), "fp32")
     mean = round_to(seen.mean(axis=1) if case.N > 1 else np.zeros(case.M), "fp32")
     M2 = round_to(
         (

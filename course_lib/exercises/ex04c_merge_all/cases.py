@@ -9,7 +9,7 @@ from itertools import permutations
 import numpy as np
 
 from course_lib.exercises.batteries import name_cases
-from course_lib.exercises.making import bound_welford, half_ulp, make_expected
+from course_lib.exercises.expectations import bound_welford, half_ulp, make_expected
 from course_lib.exercises.statistics_functions import (
     LOST_PARTIALS,
     MERGE_TWO,

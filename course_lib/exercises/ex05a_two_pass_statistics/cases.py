@@ -9,20 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.exercises.making import (
-    OF,
-    PADDING,
-    WRONG_STEPS,
-    add_up_columns,
-    add_up_in_every_lane,
-    add_up_lanes,
-    add_up_largest_lane,
-    bound_two_sweeps,
-    list_divisor_models,
-    square_lanes,
-    sweep_twice,
-    vary,
-)
+from course_lib.exercises.expectations import bound_two_sweeps
 from course_lib.exercises.statistics_kernels import (
     COMMON_CASES,
     compute_deviation,
@@ -31,7 +18,20 @@ from course_lib.exercises.statistics_kernels import (
     plan_statistics,
     save_statistics,
 )
-from course_lib.grading.cases.buffers import round_to
+from course_lib.exercises.tensors import round_values
+from course_lib.exercises.wrong_formulas import (
+    OF,
+    PADDING,
+    WRONG_STEPS,
+    add_up_columns,
+    add_up_in_every_lane,
+    add_up_lanes,
+    add_up_largest_lane,
+    list_divisor_models,
+    square_lanes,
+    sweep_twice,
+    vary,
+)
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 
 TWO_PASS = COMMON_CASES
@@ -103,7 +103,7 @@ def _leave_rounded_mean_in_padding(p: Plan) -> Outputs:
     """Return the statistics if padded lanes are loaded with other=mean, which is rounded to the
     dtype of x."""
     mean, M2 = compute_sums(p)
-    rounded = round_to(mean.astype(np.float32), p.tensor("x").dtype).astype(np.float64)
+    rounded = round_values(mean.astype(np.float32), p.tensor("x").dtype)
     return save_statistics(mean, (M2 + p.case.padded_lanes * (rounded - mean) ** 2) / p.case.N)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from course_lib.exercises.making import bound_welford
+from course_lib.exercises.expectations import bound_welford
 from course_lib.exercises.statistics_kernels import (
     WELFORD_CASES,
     list_welford_models,

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from course_lib.exercises.making import bound_welford
+from course_lib.exercises.expectations import bound_welford
 from course_lib.exercises.statistics_kernels import (
     WELFORD_CASES,
     Partials,

@@ -7,15 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 
 from course_lib.exercises.batteries import make_case
-from course_lib.exercises.making import (
-    PADDING,
-    WRONG_COLUMNS,
-    draw_matrix,
-    make_expected,
-    place_matrix,
-    place_statistic,
-    take_largest_lane,
-)
+from course_lib.exercises.expectations import make_expected
+from course_lib.exercises.tensors import draw_matrix, place_matrix, place_statistic
+from course_lib.exercises.wrong_formulas import PADDING, WRONG_COLUMNS, take_largest_lane
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 

@@ -8,14 +8,12 @@ from itertools import product
 import numpy as np
 
 from course_lib.exercises.batteries import make_case
-from course_lib.exercises.making import (
+from course_lib.exercises.expectations import half_ulp
+from course_lib.exercises.tensors import draw_matrix, place_matrix, place_statistic
+from course_lib.exercises.wrong_formulas import (
     PADDING,
     WRONG_COLUMNS,
-    draw_matrix,
-    half_ulp,
     list_dtype_models,
-    place_matrix,
-    place_statistic,
     take_last_block,
 )
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from course_lib.exercises.layer_norm_kernels import BLOCKED_CASES, list_models, make_plan
-from course_lib.exercises.making import apply_right, inverse_root, vary
+from course_lib.exercises.wrong_formulas import apply_right, inverse_root, vary
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 
 

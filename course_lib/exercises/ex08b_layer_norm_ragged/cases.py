@@ -10,23 +10,25 @@ from functools import partial
 import numpy as np
 
 from course_lib.exercises.batteries import make_case
-from course_lib.exercises.making import (
+from course_lib.exercises.expectations import make_expected
+from course_lib.exercises.tensors import (
+    draw_matrix,
+    draw_shift,
+    draw_weight,
+    place_matrix,
+    place_statistic,
+    place_vector,
+)
+from course_lib.exercises.wrong_formulas import (
     FIXED_EPS,
     WRONG_ROOTS,
     WRONG_SCALES,
     WRONG_SHIFTS,
     WRONGLY_SAVED,
     apply_right,
-    draw_matrix,
-    draw_shift,
-    draw_weight,
     inverse_root,
     list_dtype_models,
     list_rounded_outputs,
-    make_expected,
-    place_matrix,
-    place_statistic,
-    place_vector,
     vary,
 )
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard

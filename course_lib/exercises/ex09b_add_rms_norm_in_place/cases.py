@@ -8,7 +8,6 @@ from functools import partial
 import numpy as np
 
 from course_lib.exercises.batteries import make_case
-from course_lib.exercises.making import WRONG_COLUMNS
 from course_lib.exercises.rms_norm_kernels import (
     BLOCKED_CASES,
     compute_wrong,
@@ -16,7 +15,8 @@ from course_lib.exercises.rms_norm_kernels import (
     list_total_models,
     plan_add_rms_norm,
 )
-from course_lib.grading.cases.buffers import round_to
+from course_lib.exercises.tensors import round_values
+from course_lib.exercises.wrong_formulas import WRONG_COLUMNS
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 
 
@@ -33,7 +33,7 @@ def _add_to_total(p: Plan, stored: bool) -> Outputs:
     """Return the outputs if x is added once more to a total that is there already, for y;
     ``stored``: that sum is stored again."""
     right, twice = compute_wrong(p), p.inputs["first"] + p.inputs["x"]
-    again = round_to(twice, p.tensor("total").dtype).astype(np.float64)
+    again = round_values(twice, p.tensor("total").dtype)
     y = {"y": (again if stored else twice) * right["rstd"][:, None] * p.inputs["w"]}
     return right | y | ({"total": again} if stored else {})
 

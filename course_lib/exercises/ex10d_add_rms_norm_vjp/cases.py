@@ -9,8 +9,9 @@ import numpy as np
 
 from course_lib.exercises import by_hand
 from course_lib.exercises.dx_kernels import RARE, compute_wrong_dx
+from course_lib.exercises.expectations import make_expected
 from course_lib.exercises.gradients import bound_terms
-from course_lib.exercises.making import make_expected
+from course_lib.exercises.tensors import round_values
 from course_lib.exercises.vjps import (
     RMS_NORM_CASES,
     RMS_NORM_DX_MISTAKES,
@@ -67,7 +68,7 @@ def _list_skip_models() -> Iterator[tuple[str, Model]]:
         yield (
             "low_precision",
             lambda p, dtype=dtype: {
-                "dx": round_to(compute_wrong_dx(p), dtype).astype(np.float64) + p.inputs["dskip"]
+                "dx": round_values(compute_wrong_dx(p), dtype) + p.inputs["dskip"]
             },
         )
     for cause, model in list_models(RMS_NORM_DX_MISTAKES):

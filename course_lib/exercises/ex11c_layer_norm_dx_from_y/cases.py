@@ -23,13 +23,8 @@ from course_lib.exercises.gradients import (
     place_by_rows,
     save_statistics,
 )
-from course_lib.exercises.making import (
-    draw_shift,
-    list_dtype_models,
-    list_rounded_outputs,
-    place_statistic,
-    place_vector,
-)
+from course_lib.exercises.tensors import draw_shift, place_statistic, place_vector
+from course_lib.exercises.wrong_formulas import list_dtype_models, list_rounded_outputs
 from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Part, Plan

@@ -27,7 +27,7 @@ from course_lib.exercises.dw_kernels import (
     sum_rows,
     take_first_statistics,
 )
-from course_lib.exercises.making import add_up_lanes
+from course_lib.exercises.wrong_formulas import add_up_lanes
 from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 

@@ -21,7 +21,7 @@ from course_lib.exercises.dw_kernels import (
     take_first_statistics,
 )
 from course_lib.exercises.gradients import draw_backward_inputs, place_by_rows, save_statistics
-from course_lib.exercises.making import place_statistic
+from course_lib.exercises.tensors import place_statistic
 from course_lib.grading.cases.buffers import Tensor, size_guard
 from course_lib.grading.cases.case import SharedCase
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan

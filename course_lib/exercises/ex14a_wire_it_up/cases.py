@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from course_lib.exercises.expectations import make_expected
 from course_lib.exercises.gradients import bound_terms, draw_gradient
-from course_lib.exercises.making import (
+from course_lib.exercises.tensors import (
     choose_strides,
     draw_matrix,
     draw_shift,
     draw_weight,
-    make_expected,
+    round_values,
 )
 from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
 from course_lib.grading.cases.case import Case
@@ -352,7 +353,7 @@ def _compute_from(
         "x": x,
         "dy": true_dy,
         "xhat": right.xhat,
-        "y": round_to(right.xhat * gain + p.inputs.get("b", 0.0), case.dtype).astype(np.float64),
+        "y": round_values(right.xhat * gain + p.inputs.get("b", 0.0), case.dtype),
     }[saved]
     xhat, wdy = (kept - mean) * rstd, (gain if w == "w" else 1.0) * used
     dx = (wdy - xhat * right.mean_of(xhat * wdy) - right.mean_of(wdy)) * rstd
@@ -360,9 +361,7 @@ def _compute_from(
         dx = dx + true_dy
     gradients = {"dx": dx, "dw": (used * xhat).sum(axis=0), "db": used.sum(axis=0)}
     if dtype:
-        gradients = {
-            name: round_to(values, dtype).astype(np.float64) for name, values in gradients.items()
-        }
+        gradients = {name: round_values(values, dtype) for name, values in gradients.items()}
     return {name: gradients[name].reshape(want.values.shape) for name, want in p.expected.items()}
 
 

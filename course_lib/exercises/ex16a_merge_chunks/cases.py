@@ -8,8 +8,9 @@ import numpy as np
 
 from course_lib.exercises import by_hand
 from course_lib.exercises.batteries import make_case
-from course_lib.exercises.making import WORKED_EXAMPLE, make_expected, place_statistic
+from course_lib.exercises.expectations import make_expected
 from course_lib.exercises.merging_kernels import MergeCase, count_columns, list_models
+from course_lib.exercises.tensors import WORKED_EXAMPLE, place_statistic
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.plan import Outputs, Part, Plan
 from course_lib.grading.judging import tolerance

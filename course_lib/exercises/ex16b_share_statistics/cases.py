@@ -9,21 +9,10 @@ from functools import partial
 import numpy as np
 
 from course_lib.exercises.batteries import make_case
-from course_lib.exercises.making import (
-    bound_welford,
-    draw_matrix,
-    inverse_root,
-    make_expected,
-    place_matrix,
-    vary,
-)
-from course_lib.exercises.merging_kernels import (
-    MergeCase,
-    count_columns,
-    list_models,
-    merge_chunks,
-    round_values,
-)
+from course_lib.exercises.expectations import bound_welford, make_expected
+from course_lib.exercises.merging_kernels import MergeCase, count_columns, list_models, merge_chunks
+from course_lib.exercises.tensors import draw_matrix, place_matrix, round_values
+from course_lib.exercises.wrong_formulas import inverse_root, vary
 from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to, size_guard
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 

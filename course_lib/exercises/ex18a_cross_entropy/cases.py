@@ -19,7 +19,9 @@ from course_lib.exercises.cross_entropy import (
     place_per_row,
     plan_forward,
 )
-from course_lib.exercises.making import list_dtype_models, make_expected, place_matrix, vary
+from course_lib.exercises.expectations import make_expected
+from course_lib.exercises.tensors import place_matrix
+from course_lib.exercises.wrong_formulas import list_dtype_models, vary
 from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan

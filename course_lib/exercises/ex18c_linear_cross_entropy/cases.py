@@ -16,12 +16,9 @@ from course_lib.exercises.cross_entropy import (
     list_one_pass_models,
     place_per_row,
 )
-from course_lib.exercises.making import (
-    choose_strides,
-    list_dtype_models,
-    make_expected,
-    place_statistic,
-)
+from course_lib.exercises.expectations import make_expected
+from course_lib.exercises.tensors import choose_strides, place_statistic
+from course_lib.exercises.wrong_formulas import list_dtype_models
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan

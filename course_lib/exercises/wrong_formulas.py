@@ -1,5 +1,4 @@
-"""Parts from which the families make their plans: inputs, tensors in a layout, expected values, and
-pieces of wrong formulas."""
+"""Pieces of wrong formulas that several exercises share."""
 
 from __future__ import annotations
 
@@ -11,162 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from course_lib.exercises import by_hand
-from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to, size_guard
-from course_lib.grading.cases.case import FAR_STRIDE, Case
-from course_lib.grading.cases.plan import Expected, Model, Outputs, Plan
-from course_lib.grading.judging import tolerance
-
-WORKED_EXAMPLE = np.array(
-    [
-        [2, -1, 3, 0.5, -0.5, 1.5, -2, 1],
-        [4, -3, 2.5, 1, -1.5, 0, -0.5, 2],
-        [-1, 3.5, -2.5, 1.5, 0, -3, 2.5, -0.5],
-    ]
-)
-
-
-# The columns that are far out in a row of N, by fill. A row of even length has two in the middle:
-# hidden cases draw even and odd N, and either of the two may be the one that a wrong file
-# subtracts.
-_FAR_OUT: dict[str, Callable[[int], slice]] = {
-    "first far out": lambda N: slice(1),
-    "middle far out": lambda N: slice((N - 1) // 2, N // 2 + 1),
-    "last far out": lambda N: slice(N - 1, N),
-}
-
-
-def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """Draw x of the case, rounded to its dtype."""
-    dtype = case.dtype_of("x")
-    if case.fill == "worked":
-        return round_to(WORKED_EXAMPLE, dtype)
-    if case.fill == "constant":
-        return round_to(np.full((case.M, case.N), case.mean), dtype)
-    shape = (case.M, case.N)
-    x = (
-        by_hand.choose_rows(*shape)
-        if case.by_hand
-        else case.mean + case.std * rng.normal(size=shape)
-    )
-    if case.has_bad_row:
-        x[1, case.N // 3] = np.nan if case.fill == "nan row" else np.inf
-    if case.fill == "zeros":
-        x[:, ::3] = 0
-    if case.fill in _FAR_OUT:
-        x[:, _FAR_OUT[case.fill](case.N)] += 200 * case.std
-    return round_to(x, dtype)
-
-
-def draw_weight(case: Case, rng: np.random.Generator) -> np.ndarray:
-    """Draw w of the case, rounded to its dtype: away from 0 and 1, so that a w which is left out or
-    applied twice shows everywhere.
-
-    Only in the fill "zeros" every fourth element is 0.
-    """
-    N = case.N
-    if case.plain:
-        w = np.ones(N)
-    elif case.by_hand:
-        w = by_hand.choose_weights(N)
-    else:
-        w = rng.uniform(0.5, 2.0, size=N) * rng.choice([-1.0, 1.0], size=N)
-    if case.fill == "zeros":
-        w[1::4] = 0
-        w[2:4] = w[0]  # so that columns 0, 2 and 3 can cancel each other exactly
-    return round_to(w, case.dtype_of("w"))
-
-
-def draw_shift(case: Case, rng: np.random.Generator, mean: float = 0.0) -> np.ndarray:
-    """Draw b of the case, rounded to its dtype."""
-    b = (
-        np.zeros(case.N)
-        if case.plain
-        else by_hand.choose_shifts(case.N)
-        if case.by_hand
-        else rng.normal(mean, size=case.N)
-    )
-    return round_to(b, case.dtype_of("b"))
-
-
-def choose_strides(layout: str, shape: tuple[int, ...], spare: int = 3) -> tuple[int, ...]:
-    """Return the strides of a tensor, (..., N), in a layout. ``spare``: the columns between the
-    rows of a sliced one."""
-    N = shape[-1]
-    return {
-        "sliced": (N + spare, 1),
-        "transposed": (1, shape[0]),
-        "permuted": (N, shape[0] * N, 1),  # the first two of three dimensions have changed places
-        "columns": (2 * N, 2),  # every other column of a matrix
-        "expanded": (0,) * len(shape),
-        "far": (FAR_STRIDE, 1),
-        "far columns": (1, FAR_STRIDE),
-    }.get(layout, compute_strides(shape))
-
-
-def place_matrix(name: str, case: Case, values: np.ndarray | None, spare: int) -> Tensor:
-    """Place an (M, N) tensor in the case's layout. The gap of ``spare`` columns makes the strides
-    of two tensors differ."""
-    strides, far = choose_strides(case.layout, (case.M, case.N), spare), case.layout == "far"
-    guard = size_guard(case.block if far else case.rows * strides[0] + case.block)
-    return Tensor(name, case.dtype_of(name), (case.M, case.N), strides, values, far, guard)
-
-
-def place_vector(name: str, case: Case, values: np.ndarray | None) -> Tensor:
-    return Tensor(name, case.dtype_of(name), (case.N,), (1,), values, guard=size_guard(case.block))
-
-
-def place_statistic(name: str, case: Case, values: np.ndarray | None = None) -> Tensor:
-    return Tensor(name, "fp32", (case.M,), (1,), values, guard=size_guard(case.rows))
-
-
-def make_expected(
-    values: np.ndarray, terms: np.ndarray, dtype: str, free: bool = False, infinite: bool = False
-) -> Expected:
-    """Return the values with their allowed errors.
-
-    ``free``: row 1 may hold anything, because right algorithms and GPUs give different statistics
-    to a row with a NaN or an Inf.
-
-    ``infinite``: they also differ in whether an Inf ends as Inf or as NaN, where the formula gives
-    NaN; and the statement of an exercise may allow both for a NaN, too.
-    """
-    allowed = np.asarray(tolerance.bound_error(terms, values, dtype))
-    if free:
-        allowed[1] = np.nan
-    else:
-        allowed[np.isnan(allowed)] = np.inf if infinite else 0.0
-    return Expected(values, allowed)
-
-
-def bound_two_sweeps(size: np.ndarray, var: np.ndarray) -> np.ndarray:
-    """Return the terms of a variance of rows with the mean absolute value ``size``, computed in two
-    sweeps.
-
-    It may have its own roundings, and the square of the mean's error, which the deviations contain.
-    """
-    return var + tolerance.K * tolerance.UNIT * size**2
-
-
-def bound_welford(size: np.ndarray, var: np.ndarray) -> np.ndarray:
-    """Return the terms of a variance computed by Welford.
-
-    It may have the errors of two sweeps, and the mean's error times a deviation: M2 is computed
-    from means that still change.
-    """
-    return var + size * np.sqrt(var) + tolerance.K * tolerance.UNIT * size**2
-
-
-def half_ulp(values: np.ndarray, dtype: str) -> np.ndarray:
-    """Return half a unit in the last place, the allowed error of an output that must be exact: the
-    next value is two of these away."""
-    digits = {"fp32": 23, "fp16": 10, "bf16": 7}[dtype]
-    smallest = {"fp32": -126, "fp16": -14, "bf16": -126}[dtype]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        exponent = np.floor(np.log2(np.abs(values)))
-    return 0.5 * 2.0 ** (
-        np.where(np.isfinite(exponent), np.maximum(exponent, smallest), smallest) - digits
-    )
+from course_lib.exercises.tensors import round_values
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Model, Outputs, Plan
 
 
 def inverse_root(v, eps):
@@ -331,7 +177,7 @@ def list_rounded_outputs(
         yield (
             "another_dtype",
             lambda p, other=other: (
-                (right := compute(p)) | {output: _round(right[output], _find_dtype(p, other))}
+                (right := compute(p)) | {output: round_values(right[output], _find_dtype(p, other))}
             ),
         )
 
@@ -340,12 +186,8 @@ def _find_dtype(p: Plan, name: str) -> str:
     return next((tensor.dtype for tensor in p.tensors if tensor.name == name), "fp32")
 
 
-def _round(values: np.ndarray, dtype: str) -> np.ndarray:
-    return round_to(values, dtype).astype(np.float64)
-
-
 def _round_input(p: Plan, name: str, dtype: str) -> Plan:
-    return replace(p, inputs=p.inputs | {name: _round(p.inputs[name], dtype)})
+    return replace(p, inputs=p.inputs | {name: round_values(p.inputs[name], dtype)})
 
 
 def take_largest_lane(values: np.ndarray, block: int) -> np.ndarray:
