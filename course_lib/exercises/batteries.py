@@ -118,13 +118,15 @@ def make_case(
     why: str = "",
     mistake: str = "",
     *,
-    of: Callable[..., Any] = Case,
+    case_class: Callable[..., Any] = Case,
     **special: Any,
 ) -> Any:
-    """Make one row of a battery, an instance of the class ``of``. What is not given is that of the
+    """Make one row of a battery, an instance of ``case_class``. What is not given is that of the
     kind ``name``, if there is one."""
-    of_kind, mistake_of_kind, fields = _KINDS.get(name, ("", "", {}))
-    return of(name, M, N, block, why or of_kind, mistake or mistake_of_kind, **fields | special)
+    why_of_kind, mistake_of_kind, fields = _KINDS.get(name, ("", "", {}))
+    return case_class(
+        name, M, N, block, why or why_of_kind, mistake or mistake_of_kind, **fields | special
+    )
 
 
 def list_far_out(N: int, block: int) -> tuple[Case, ...]:

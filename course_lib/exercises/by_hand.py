@@ -46,6 +46,6 @@ def choose_residual(M: int, N: int) -> np.ndarray:
     return (np.arange(N) + np.arange(M)[:, None]) % 3 + 1.0
 
 
-def choose_sums(P: int, N: int, first: int) -> np.ndarray:
-    """Return partial sums, (P, N), from 1 to 7; ``first`` makes those of two tensors differ."""
-    return (first + 3.0 * np.arange(P)[:, None] + 2.0 * np.arange(N)) % 7 + 1
+def choose_sums(P: int, N: int, offset: int) -> np.ndarray:
+    """Return partial sums, (P, N), from 1 to 7; ``offset`` makes those of two tensors differ."""
+    return (offset + 3.0 * np.arange(P)[:, None] + 2.0 * np.arange(N)) % 7 + 1

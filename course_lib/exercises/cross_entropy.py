@@ -249,8 +249,8 @@ def _take_largest_lane(p: Plan) -> Outputs:
 def _find_target_in_one_block(p: Plan) -> Outputs:
     """Return the outputs if the target's logit is only found in the last block, and is 0 else."""
     right, target = compute_wrong(p), p.inputs["target"]
-    found = target >= take_last_block(p.case).start
-    return right | {"loss": np.where(found, right["loss"], right["lse"])}
+    in_last_block = target >= take_last_block(p.case).start
+    return right | {"loss": np.where(in_last_block, right["loss"], right["lse"])}
 
 
 # ---- wrong formulas of a forward pass that merges block after block

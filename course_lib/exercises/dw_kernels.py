@@ -26,14 +26,14 @@ from course_lib.exercises.gradients import (
     save_statistics,
 )
 from course_lib.exercises.tensors import place_statistic, place_vector, round_values
-from course_lib.exercises.wrong_formulas import FEW, list_dtype_models
+from course_lib.exercises.wrong_formulas import FEW, change_inputs, list_dtype_models
 from course_lib.grading.cases.buffers import Tensor, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 from course_lib.norms import reference
 
 # Rows of cases with GROUP buffers, with P programs of a grid, and with chunks of rows.
-make_buffer_case = partial(make_case, of=SharedCase, partials_name="GROUP")
+make_buffer_case = partial(make_case, case_class=SharedCase, partials_name="GROUP")
 
 # In every case dy is normal with mean 0.5. The sums are those of buffers, chunks or programs, so
 # few rows are enough.
@@ -310,9 +310,9 @@ def _begin_at_row_0(p: Plan[SharedCase]) -> list[np.ndarray]:
     return [np.arange(min(steps, (c + 1) * case.chunk, case.M)) for c in range(case.partials)]
 
 
-def skip_vanishing(p: Plan[SharedCase], mine: list[np.ndarray], of: str) -> list[np.ndarray]:
+def _skip_vanishing(p: Plan[SharedCase], mine: list[np.ndarray], hat: str) -> list[np.ndarray]:
     """Leave out the rows in which dy, or dy times xhat, has the sum 0."""
-    sums = (p.inputs["dy"] * compute_hat(p.inputs, of)).sum(axis=1)
+    sums = (p.inputs["dy"] * compute_hat(p.inputs, hat)).sum(axis=1)
     return [rows[sums[rows] != 0] for rows in mine]
 
 
@@ -322,7 +322,26 @@ def _repeat_rows(rows: np.ndarray, step: int) -> np.ndarray:
     return np.repeat(rows, np.minimum(np.arange(len(rows)) + 1, step))
 
 
-SOME_ROWS: tuple[tuple[str, Callable[[np.ndarray], np.ndarray]], ...] = (
+def list_partial_choices(right: ChooseRows) -> list[tuple[str, ChooseRows]]:
+    """List with their causes choices that leave out some of the right rows: of each program by
+    number, or those whose sum vanishes."""
+    return [
+        *(
+            (cause, lambda p, choose=choose: [choose(rows) for rows in right(p)])
+            for cause, choose in _SOME_ROWS
+        ),
+        *(
+            ("sum_of_zero", lambda p, hat=hat: _skip_vanishing(p, right(p), hat))
+            for hat in ("ones", "xhat")
+        ),
+    ]
+
+
+def list_right_chunks(p: Plan[SharedCase]) -> list[np.ndarray]:
+    return list_chunks(p.case)
+
+
+_SOME_ROWS: tuple[tuple[str, Callable[[np.ndarray], np.ndarray]], ...] = (
     ("rows_left_out", lambda rows: rows[1:]),
     ("rows_left_out", lambda rows: rows[:-1]),
     *(("rows_left_out", lambda rows, most=most: rows[:most]) for most in FEW),
@@ -357,23 +376,12 @@ CHUNK_ROWS: tuple[tuple[str, ChooseRows], ...] = (
         "rows_counted_twice",
         lambda p: [_repeat_rows(rows, p.case.rows) for rows in list_chunks(p.case)],
     ),
-    *(
-        (cause, lambda p, some=some: [some(rows) for rows in list_chunks(p.case)])
-        for cause, some in SOME_ROWS
-    ),
-    *(
-        ("sum_of_zero", lambda p, of=of: skip_vanishing(p, list_chunks(p.case), of))
-        for of in ("ones", "xhat")
-    ),
+    *list_partial_choices(list_right_chunks),
 )
 
 
-def clip_rows(p: Plan[SharedCase], first: int, count: int) -> np.ndarray:
-    return np.arange(min(first, p.case.M), min(first + count, p.case.M))
-
-
-def list_right_chunks(p: Plan[SharedCase]) -> list[np.ndarray]:
-    return list_chunks(p.case)
+def clip_rows(p: Plan[SharedCase], start: int, count: int) -> np.ndarray:
+    return np.arange(min(start, p.case.M), min(start + count, p.case.M))
 
 
 def _list_groups(p: Plan[SharedCase]) -> list[np.ndarray]:
@@ -385,17 +393,7 @@ def list_locked_models() -> Iterator[tuple[str, Model[SharedCase]]]:
         "uninitialised",
         lambda p: {name: np.full_like(want.values, np.nan) for name, want in p.expected.items()},
     )
-    rows = (
-        ("wrong_rows", _list_neighbours),
-        *(
-            (cause, lambda p, some=some: [some(rows) for rows in _list_groups(p)])
-            for cause, some in SOME_ROWS
-        ),
-        *(
-            ("sum_of_zero", lambda p, of=of: skip_vanishing(p, _list_groups(p), of))
-            for of in ("ones", "xhat")
-        ),
-    )
+    rows = (("wrong_rows", _list_neighbours), *list_partial_choices(_list_groups))
     yield from combine_mistakes(DW_MISTAKES, rows, _list_groups, "buffer")
 
 
@@ -408,7 +406,7 @@ def _list_neighbours(p: Plan[SharedCase]) -> list[np.ndarray]:
 def take_first_statistics(p: Plan[SharedCase], names: tuple[str, ...]) -> Plan[SharedCase]:
     """Take mean, rstd or both of the first chunk for every chunk."""
     rows = np.arange(p.case.M) % p.case.chunk
-    return replace(p, inputs=p.inputs | {name: p.inputs[name][rows] for name in names})
+    return change_inputs(p, **{name: p.inputs[name][rows] for name in names})
 
 
 def list_spare_row_models(right: ChooseRows) -> Iterator[tuple[str, Model[SharedCase]]]:

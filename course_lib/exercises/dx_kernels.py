@@ -27,6 +27,7 @@ from course_lib.exercises.wrong_formulas import (
     find_divisor,
     list_dtype_models,
     list_rounded_outputs,
+    repeat_first_row,
 )
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Plan, Symptom
@@ -199,10 +200,7 @@ def share_saved(p: Plan, which: str, names: tuple[str, ...]) -> Plan:
 
 
 def take_first_row(p: Plan) -> Outputs:
-    first = {
-        name: np.broadcast_to(v[:1], v.shape) if name != "w" else v for name, v in p.inputs.items()
-    }
-    return {"dx": compute_wrong_dx(replace(p, inputs=first))}
+    return {"dx": compute_wrong_dx(repeat_first_row(p, *(p.inputs.keys() - {"w"})))}
 
 
 def is_wrong_where_sums_vanish(p: Plan, outputs: Outputs) -> bool:
@@ -268,13 +266,13 @@ def compute_wrong_dx(
 def _choose_w(p: Plan, names: tuple[str, ...], outer: bool | None) -> list[np.ndarray]:
     """Return the factors that stand for w beside dy, in c1 and in c2."""
     w = p.inputs["w"]
-    found = {
+    factors = {
         "w": lambda: w, "1": lambda: np.ones_like(w), "w * w": lambda: np.square(w),
         "1 + w": lambda: 1 + w, "1 / w": lambda: 1 / w,
         "1 for 0": lambda: np.where(w == 0, 1, w),
         "by row": lambda: np.resize(w, p.case.M)[:, None],
     }  # fmt: skip
-    with_dy, with_c1, with_c2 = (found[name]() for name in names)
+    with_dy, with_c1, with_c2 = (factors[name]() for name in names)
     if outer is None:
         return [with_dy, with_c1, with_c2]
     return [np.ones_like(with_dy), with_c1, with_c2] if outer else [with_dy, w, w]

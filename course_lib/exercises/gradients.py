@@ -11,6 +11,7 @@ import numpy as np
 from course_lib.exercises import by_hand
 from course_lib.exercises.expectations import make_expected
 from course_lib.exercises.tensors import choose_strides, draw_matrix, draw_weight
+from course_lib.exercises.wrong_formulas import change_inputs
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Plan
@@ -161,7 +162,7 @@ def list_misread_models(compute: Callable[[Plan], Outputs]) -> Iterator[tuple[st
 
 
 def _misread(p: Plan, mean: str, rstd: str) -> Plan:
-    return replace(p, inputs=p.inputs | {"mean": p.inputs[mean], "rstd": p.inputs[rstd]})
+    return change_inputs(p, mean=p.inputs[mean], rstd=p.inputs[rstd])
 
 
 def compute_saved_anew(p: Plan, eps: float, correction: int = 0) -> Plan:

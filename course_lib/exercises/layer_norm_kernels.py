@@ -20,10 +20,8 @@ from course_lib.exercises.tensors import (
     place_vector,
 )
 from course_lib.exercises.wrong_formulas import (
-    FIXED_EPS,
-    OF,
     PADDING,
-    WRONG_ROOTS,
+    SWEEPS,
     WRONG_SCALES,
     WRONG_SHIFTS,
     WRONG_STEPS,
@@ -36,13 +34,17 @@ from course_lib.exercises.wrong_formulas import (
     inverse_root,
     list_divisor_models,
     list_dtype_models,
+    list_eps_models,
     list_rounded_outputs,
+    list_scaled_eps_models,
+    repeat_first_row,
     square_deviation,
     square_lanes,
     square_what_is_not_0,
     sweep_twice,
     take_same_block,
     vary,
+    vary_by_cause,
 )
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Plan
@@ -126,16 +128,10 @@ def list_models() -> Iterator[tuple[str, Model]]:
     vary_formula = partial(vary, _compute_wrong)
     yield from vary_formula("padding_in_variance", padding=[True])
     yield from vary_formula("unbiased_variance", var_divisor=["N-1", "N-1 or 1"])
-    yield from vary_formula("eps_missing", eps=[0.0])
-    yield from ((cause, partial(_compute_wrong, root=root)) for cause, root in WRONG_ROOTS)
-    yield from vary_formula("eps_hard_coded", eps=FIXED_EPS)
-    for times in (lambda p: 1 / p.case.N, lambda p: p.case.N, lambda p: p.case.block / p.case.N):
-        yield "eps_altered", lambda p, times=times: _compute_wrong(p, eps=p.case.eps * times(p))
+    yield from list_eps_models(_compute_wrong)
+    yield from list_scaled_eps_models(_compute_wrong)
     yield from list_divisor_models(_compute_wrong)
-    yield from (
-        (cause, partial(_compute_wrong, scale=scale))
-        for cause, scale in (*WRONG_SCALES, *WRONG_SHIFTS)
-    )
+    yield from vary_by_cause(_compute_wrong, scale=(*WRONG_SCALES, *WRONG_SHIFTS))
     yield from vary_formula("zeros_left_out", measure=[square_what_is_not_0])
     measures = (square_deviation, square_what_is_not_0)
     yield from vary_formula(
@@ -150,18 +146,21 @@ def list_models() -> Iterator[tuple[str, Model]]:
     yield from vary_formula(
         "deviation_not_squared", measure=[lambda x, mean: np.abs(x - mean), lambda x, mean: 0 * x]
     )
-    for of, (cause, columns) in product(("both", "mean", "variance"), WRONG_STEPS):
-        yield cause, partial(_compute_wrong, of=of, add=add_up_columns(columns))
+    for sweeps, (cause, columns) in product(("both", "mean", "variance"), WRONG_STEPS):
+        yield cause, partial(_compute_wrong, sweeps=sweeps, add=add_up_columns(columns))
     yield from vary_formula("mask_missing", other=PADDING, padding=[False, True])
-    for names, (first, spare) in product(
+    for names, (first_block, spare) in product(
         (("x",), ("w", "b"), ("w",), ("b",)), ((True, 0), (False, 0), (False, np.nan))
     ):
-        yield "another_block", partial(_take_from_block, names=names, first=first, spare=spare)
+        yield (
+            "another_block",
+            partial(_take_from_block, names=names, first_block=first_block, spare=spare),
+        )
     yield from vary_formula(
         "accumulator_reused", measure=[lambda x, mean: square_deviation(x, mean) + mean]
     )
-    yield from vary_formula("max_for_sum", of=OF, add=[add_up_largest_lane])
-    yield from vary_formula("counted_by_every_lane", of=OF, add=[add_up_in_every_lane])
+    yield from vary_formula("max_for_sum", sweeps=SWEEPS, add=[add_up_largest_lane])
+    yield from vary_formula("counted_by_every_lane", sweeps=SWEEPS, add=[add_up_in_every_lane])
     yield (
         "squared_after_the_sum",
         lambda p: _compute_wrong(p, measure=partial(square_lanes, p.case.block)),
@@ -174,7 +173,9 @@ def list_models() -> Iterator[tuple[str, Model]]:
     yield "rstd_not_applied", lambda p: _compute_wrong(p) | {"y": _apply_nothing(p)}
     yield from vary(_share_statistics, "statistics_of_another_row", tile=[True, False])
     yield from vary_formula(
-        "wrong_axis", of=["mean", "both"], add=[average_over_tile(False), average_over_tile(True)]
+        "wrong_axis",
+        sweeps=["mean", "both"],
+        add=[average_over_tile(False), average_over_tile(True)],
     )
     yield from vary_formula(
         "w_misapplied",
@@ -191,19 +192,16 @@ def list_models() -> Iterator[tuple[str, Model]]:
         "outputs_swapped",
         lambda p: dict(zip(("y", "rstd", "mean"), _compute_wrong(p).values(), strict=True)),
     )
-    yield (
-        "same_row",
-        lambda p: _compute_wrong(p, x=np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape)),
-    )
+    yield "same_row", lambda p: _compute_wrong(repeat_first_row(p, "x"))
 
 
-def _take_from_block(p: Plan, names: tuple[str, ...], first: bool, spare: float) -> Outputs:
+def _take_from_block(p: Plan, names: tuple[str, ...], first_block: bool, spare: float) -> Outputs:
     """Return the outputs if the inputs ``names`` come from the first or the last block of columns
     in every block.
 
     ``spare``: the number in lanes past the last column.
     """
-    taken = {name: take_same_block(p.case, p.inputs[name], first, spare) for name in names}
+    taken = {name: take_same_block(p.case, p.inputs[name], first_block, spare) for name in names}
     x, w, b = (taken.get(name, p.inputs[name]) for name in ("x", "w", "b"))
     right = _compute_wrong(p)
     return right | {"y": apply_right((x - right["mean"][:, None]) * right["rstd"][:, None], w, b)}

@@ -67,13 +67,13 @@ def merge_chunks(
     of (p, means, counts). ``chunks``: those that take part. ``means_by`` and ``M2_by`` stand for
     the sums over the lanes.
     """
-    case, some = p.case, chunks(p.case)
+    case, chosen = p.case, chunks(p.case)
     spare = np.zeros((case.M, case.empty_lanes))
     means, M2s = (
-        np.concatenate([p.inputs[name][:, some], spare], axis=1) for name in ("means", "M2s")
+        np.concatenate([p.inputs[name][:, chosen], spare], axis=1) for name in ("means", "M2s")
     )
     counts = _count_in_lanes(case, lanes)
-    counts = np.concatenate([counts[: case.chunks][some], counts[case.chunks :]])
+    counts = np.concatenate([counts[: case.chunks][chosen], counts[case.chunks :]])
     weights = counts if weigh is None else weigh(counts)
     row_mean = means_by(means * weights, axis=1) / _find_divisor(case, N, counts)
     centre = row_mean if mean is None else mean(p, means, counts)

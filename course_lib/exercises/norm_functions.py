@@ -9,7 +9,6 @@ import numpy as np
 
 from course_lib.exercises.batteries import make_case
 from course_lib.exercises.tensors import choose_strides
-from course_lib.exercises.wrong_formulas import FIXED_EPS, WRONG_ROOTS
 from course_lib.grading.cases.buffers import Tensor, compute_strides
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Plan
@@ -67,16 +66,6 @@ def make_plan(
     return Plan(
         case, entry_point, (), tensors, tuple(arguments), {}, {"y": reshaped}, inputs=inputs
     )
-
-
-def list_eps_models(wrong: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:
-    yield "eps_missing", lambda p: wrong(p, eps=0.0)
-    for cause, root in WRONG_ROOTS:
-        yield cause, lambda p, root=root: wrong(p, root=root)
-    for fixed in FIXED_EPS:
-        yield "eps_hard_coded", lambda p, fixed=fixed: wrong(p, eps=fixed)
-    for times in (lambda N: 1 / N, lambda N: N):
-        yield "eps_altered", lambda p, times=times: wrong(p, eps=p.case.eps * times(p.case.N))
 
 
 def list_axis_models(wrong: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial
 from itertools import product
 
 import numpy as np
@@ -22,22 +21,25 @@ from course_lib.exercises.tensors import (
     round_values,
 )
 from course_lib.exercises.wrong_formulas import (
-    FIXED_EPS,
     PADDING,
     WRONG_COLUMNS,
-    WRONG_ROOTS,
     WRONG_SCALES,
     WRONGLY_SAVED,
     add_up_lanes,
     apply_right,
+    change_inputs,
     find_divisor,
     inverse_root,
     list_dtype_models,
+    list_eps_models,
     list_rounded_outputs,
+    list_scaled_eps_models,
+    repeat_first_row,
     take_largest_lane,
     take_last_block,
     take_same_block,
     vary,
+    vary_by_cause,
 )
 from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
@@ -207,9 +209,7 @@ def _expect_rms_norm(x: np.ndarray, w: np.ndarray, case: Case) -> dict[str, Expe
 
 
 def list_models() -> Iterator[tuple[str, Model]]:
-    yield from vary(compute_wrong, "eps_missing", eps=[0.0])
-    yield from ((cause, partial(compute_wrong, root=root)) for cause, root in WRONG_ROOTS)
-    yield from vary(compute_wrong, "eps_hard_coded", eps=FIXED_EPS)
+    yield from list_eps_models(compute_wrong)
     # F.normalize divides by such a maximum
     for least in (lambda p: p.case.eps, lambda p: p.case.eps / np.sqrt(p.case.N)):
         yield (
@@ -218,12 +218,11 @@ def list_models() -> Iterator[tuple[str, Model]]:
                 p, root=lambda v, eps: 1 / np.maximum(np.sqrt(v), least(p))
             ),
         )
-    for times in (lambda p: 1 / p.case.N, lambda p: p.case.N, lambda p: p.case.block / p.case.N):
-        yield "eps_altered", lambda p, times=times: compute_wrong(p, eps=p.case.eps * times(p))
+    yield from list_scaled_eps_models(compute_wrong)
     yield from vary(compute_wrong, "divisor", divisor=["BLOCK", "lanes", "1"])
     yield from vary(compute_wrong, "unbiased_variance", divisor=["N-1", "N-1 or 1"])
     yield from vary(compute_wrong, "zeros_left_out", divisor=["not 0"])
-    yield from ((cause, partial(compute_wrong, scale=scale)) for cause, scale in WRONG_SCALES)
+    yield from vary_by_cause(compute_wrong, scale=WRONG_SCALES)
     yield "mean_subtracted", lambda p: compute_wrong(p, x=_centre(p.inputs["x"]))
     yield "mean_subtracted", lambda p: compute_wrong(p, measured=_centre(p.inputs["x"]))
     yield (
@@ -264,10 +263,7 @@ def list_models() -> Iterator[tuple[str, Model]]:
     yield "statistics_of_another_row", _take_first_rstd
     yield from list_dtype_models(compute_wrong, ("x", "w"))
     yield from list_rounded_outputs(compute_wrong, "y", ("x", "w", "total", "residual"))
-    yield (
-        "same_row",
-        lambda p: compute_wrong(p, x=np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape)),
-    )
+    yield "same_row", lambda p: compute_wrong(repeat_first_row(p, "x"))
 
 
 def list_blocked_models() -> Iterator[tuple[str, Model]]:
@@ -276,12 +272,12 @@ def list_blocked_models() -> Iterator[tuple[str, Model]]:
         lambda p: compute_wrong(p, measured=p.inputs["x"][:, take_last_block(p.case)]),
     )
     yield from list_models()
-    for first, spare in ((True, 0.0), (False, 0.0), (False, np.nan)):
+    for first_block, spare in ((True, 0.0), (False, 0.0), (False, np.nan)):
         for names in (("x",), ("w",), ("x", "w")):
             yield (
                 "another_block",
-                lambda p, names=names, first=first, spare=spare: _take_from_block(
-                    p, names, first, spare
+                lambda p, names=names, first_block=first_block, spare=spare: _take_from_block(
+                    p, names, first_block, spare
                 ),
             )
     yield "another_dtype", _park_in_y
@@ -313,12 +309,12 @@ def _park_in_y(p: Plan) -> Outputs:
     }
 
 
-def _take_from_block(p: Plan, names: tuple[str, ...], first: bool, spare: float) -> Outputs:
+def _take_from_block(p: Plan, names: tuple[str, ...], first_block: bool, spare: float) -> Outputs:
     """Return the outputs with the inputs ``names`` of y from the first or the last block of columns
     in every block, and ``spare`` past N."""
     right = compute_wrong(p)
     taken = p.inputs | {
-        name: take_same_block(p.case, p.inputs[name], first, spare) for name in names
+        name: take_same_block(p.case, p.inputs[name], first_block, spare) for name in names
     }
     return right | {"y": taken["x"] * right["rstd"][:, None] * taken["w"]}
 
@@ -396,7 +392,7 @@ def _round_summand(p: Plan, name: str, dtype: str) -> Outputs:
 def _round_both(p: Plan) -> Plan:
     """Return the plan in which the residual is rounded to x's dtype before it is added."""
     rounded = round_values(p.inputs["residual"], p.tensor("x").dtype)
-    return replace(p, inputs=p.inputs | {"exact": p.inputs["first"] + rounded})
+    return change_inputs(p, exact=p.inputs["first"] + rounded)
 
 
 def _add_afterwards(p: Plan) -> Outputs:

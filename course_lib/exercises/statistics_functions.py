@@ -311,11 +311,9 @@ _COUNTS = {
 def _plan_merge(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
     K = case.N
     counts, means, squares = choose_partials(case) if case.by_hand else draw_partials(case, rng)
-    given = dict(
-        zip(_SIX, (counts[0], means[0], squares[0], counts[1], means[1], squares[1]), strict=True)
-    )
-    given = {name: round_to(values, "fp32") for name, values in given.items()}
-    inputs = {name: values.astype(np.float64) for name, values in given.items()}
+    drawn = (counts[0], means[0], squares[0], counts[1], means[1], squares[1])
+    rounded = {name: round_to(part, "fp32") for name, part in zip(_SIX, drawn, strict=True)}
+    inputs = {name: values.astype(np.float64) for name, values in rounded.items()}
     n_a, mean_a, M2_a, n_b, mean_b, M2_b = (inputs[name] for name in _SIX)
     n, mean, M2 = merge_partials(*inputs.values()).values()
     share, difference = n_b / np.maximum(n, 1), np.abs(mean_b - mean_a)
@@ -341,7 +339,7 @@ def _plan_merge(case: Case, entry_point: str, rng: np.random.Generator) -> Plan:
         ),
     }
     tensors = (
-        *(Tensor(name, "fp32", (K,), (1,), values) for name, values in given.items()),
+        *(Tensor(name, "fp32", (K,), (1,), values) for name, values in rounded.items()),
         *(Tensor(o, "fp32", (K,), (1,)) for o in expected),
     )
     return Plan(case, entry_point, (), tensors, _SIX, {}, expected, inputs=inputs)
@@ -526,11 +524,11 @@ def merge_partials(
     between=lambda d, a, b, n: d**2 * a * b / n,
 ) -> Outputs:
     n, difference = n_a + n_b, mean_b - mean_a
-    some = np.maximum(n, 1)
+    divisor = np.maximum(n, 1)
     return {
         "n": n,
-        "mean": mean_a + difference * share(n_a, n_b, some),
-        "M2": M2_a + M2_b + between(difference, n_a, n_b, some),
+        "mean": mean_a + difference * share(n_a, n_b, divisor),
+        "M2": M2_a + M2_b + between(difference, n_a, n_b, divisor),
     }
 
 

@@ -387,8 +387,11 @@ def _merge_lanes(
             (part[:, :half], part[:, half:]) for part in (n, mean, M2)
         )
         n, d = round_count(n_a + n_b), mean_b - mean_a
-        some = np.maximum(n, least)
-        mean, M2 = mean_a + d * share(n_a, n_b, some), M2_a + M2_b + between(d, n_a, n_b, some)
+        divisor = np.maximum(n, least)
+        mean, M2 = (
+            mean_a + d * share(n_a, n_b, divisor),
+            M2_a + M2_b + between(d, n_a, n_b, divisor),
+        )
     return save_statistics(mean[:, 0], M2[:, 0] / (n[:, 0] if by_count else p.case.N))
 
 

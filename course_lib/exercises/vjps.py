@@ -101,21 +101,21 @@ RMS_NORM_CASES = (
 
 def plan_gradients(
     case: Case, entry_point: str, rng: np.random.Generator, norm: Callable, vjp: Callable,
-    given: tuple[str, ...] = ("dy", "x", "w"),
-    of: tuple[str, ...] = ("dx", "dw", "db"), dtype: str = "",
+    arguments: tuple[str, ...] = ("dy", "x", "w"),
+    gradients: tuple[str, ...] = ("dx", "dw", "db"), dtype: str = "",
 ) -> Plan:  # fmt: skip
-    """Plan the gradients ``of``, from ``given`` and the saved statistics. ``dtype``: that of dw and
-    db, if it is not w's."""
+    """Plan some ``gradients``, from ``arguments`` and the saved statistics. ``dtype``: that of dw
+    and db, if it is not w's."""
     dy, x, w = draw_backward_inputs(case, rng, expanded=None)
     saved = save_statistics(x, case.eps, norm)
-    shape, of_dy = (case.M, case.N), case.layout
+    shape, dy_layout = (case.M, case.N), case.layout
     tensors = [
-        Tensor("dy", case.dtype_of("dy"), shape, choose_strides(of_dy, shape, spare=9), dy),
+        Tensor("dy", case.dtype_of("dy"), shape, choose_strides(dy_layout, shape, spare=9), dy),
         Tensor(
             "x",
             case.dtype_of("x"),
             shape,
-            choose_strides("packed" if of_dy == "expanded" else of_dy, shape),
+            choose_strides("packed" if dy_layout == "expanded" else dy_layout, shape),
             x,
         ),
         Tensor("w", case.dtype_of("w"), (case.N,), (1,), w),
@@ -128,13 +128,17 @@ def plan_gradients(
     }
     terms, expected = bound_terms(inputs), {}
     for name, values in vjp(dy, x, w, case.eps)._asdict().items():
-        if name in of:
-            own = case.dtype_of("x") if name == "dx" else dtype or case.dtype_of("w")
+        if name in gradients:
+            gradient_dtype = case.dtype_of("x") if name == "dx" else dtype or case.dtype_of("w")
             allowed = terms[name] if name == "dx" else terms[name].sum(axis=0)
-            expected[name] = make_expected(values, allowed, own, infinite=case.fill == "inf row")
-            tensors.append(Tensor(name, own, values.shape, compute_strides(values.shape)))
+            expected[name] = make_expected(
+                values, allowed, gradient_dtype, infinite=case.fill == "inf row"
+            )
+            tensors.append(
+                Tensor(name, gradient_dtype, values.shape, compute_strides(values.shape))
+            )
     return Plan(
-        case, entry_point, (), tuple(tensors), (*given, *saved), {}, expected, inputs=inputs
+        case, entry_point, (), tuple(tensors), (*arguments, *saved), {}, expected, inputs=inputs
     )
 
 

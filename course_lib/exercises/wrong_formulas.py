@@ -125,10 +125,10 @@ def take_last_block(case: Case) -> slice:
     return slice((case.N - 1) // case.block * case.block, None)
 
 
-def take_same_block(case: Case, values: np.ndarray, first: bool, spare: float) -> np.ndarray:
+def take_same_block(case: Case, values: np.ndarray, first_block: bool, spare: float) -> np.ndarray:
     """Return (..., N) values of which every block of columns is the first one, or the last one,
     with ``spare`` past the last column."""
-    columns = (0 if first else take_last_block(case).start) + np.arange(case.N) % case.block
+    columns = (0 if first_block else take_last_block(case).start) + np.arange(case.N) % case.block
     return np.where(columns < case.N, values[..., np.minimum(columns, case.N - 1)], spare)
 
 
@@ -145,6 +145,46 @@ def vary(
     same cause."""
     for values in product(*choices.values()):
         yield cause, partial(compute, **dict(zip(choices, values, strict=True)))
+
+
+def vary_by_cause(
+    compute: Callable[..., Outputs], **choice: Iterable[tuple[str, Any]]
+) -> Iterator[tuple[str, Model]]:
+    """Yield ``compute`` with each value of a table of causes and values as a keyword argument, with
+    its cause."""
+    ((name, table),) = choice.items()
+    for cause, value in table:
+        yield cause, partial(compute, **{name: value})
+
+
+def list_eps_models(compute: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:
+    """Yield outputs with eps forgotten, in a wrong place, or replaced by a constant."""
+    yield from vary(compute, "eps_missing", eps=[0.0])
+    yield from vary_by_cause(compute, root=WRONG_ROOTS)
+    yield from vary(compute, "eps_hard_coded", eps=FIXED_EPS)
+
+
+def list_scaled_eps_models(
+    compute: Callable[..., Outputs], in_blocks: bool = True
+) -> Iterator[tuple[str, Model]]:
+    """Yield outputs with eps divided or multiplied by N, or added once per lane of a block."""
+    factors = [lambda case: 1 / case.N, lambda case: case.N]
+    if in_blocks:
+        factors.append(lambda case: case.block / case.N)
+    for factor in factors:
+        yield "eps_altered", lambda p, factor=factor: compute(p, eps=p.case.eps * factor(p.case))
+
+
+def change_inputs(p: Plan, **inputs: np.ndarray) -> Plan:
+    """Return the plan with these inputs in the place of its own."""
+    return replace(p, inputs=p.inputs | inputs)
+
+
+def repeat_first_row(p: Plan, *names: str) -> Plan:
+    """Return the plan with the first row of these inputs in every row."""
+    return change_inputs(
+        p, **{name: np.broadcast_to(p.inputs[name][:1], p.inputs[name].shape) for name in names}
+    )
 
 
 def list_dtype_models(
@@ -187,7 +227,7 @@ def _find_dtype(p: Plan, name: str) -> str:
 
 
 def _round_input(p: Plan, name: str, dtype: str) -> Plan:
-    return replace(p, inputs=p.inputs | {name: round_values(p.inputs[name], dtype)})
+    return change_inputs(p, **{name: round_values(p.inputs[name], dtype)})
 
 
 def take_largest_lane(values: np.ndarray, block: int) -> np.ndarray:
@@ -224,26 +264,26 @@ def add_up_in_every_lane(case: Case, values: np.ndarray) -> np.ndarray:
     return add_up(case, values) * case.block
 
 
-OF = ("mean", "variance", "both")  # the sweeps whose sums can have a mistake
+SWEEPS = ("mean", "variance", "both")  # the sweeps whose sums can have a mistake
 
 
 def sweep_twice(
     p: Plan, *, x: np.ndarray | None = None, mean_divisor: str = "N", var_divisor: str = "N",
     padding: bool = False, other: float = 0.0,
     measure: Callable[[np.ndarray, np.ndarray], np.ndarray] = square_deviation, add: Add = add_up,
-    of: str = "both",
+    sweeps: str = "both",
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Return mean and variance, in (M, 1) each, with something wrong in them.
 
     ``padding``: lanes past the last column are in the variance; ``other``: what they hold.
     ``measure``: what is added up for the variance, of x and the mean. ``add``: how the mean, the
-    variance, or both are added up, as ``of`` says.
+    variance, or both are added up, as ``sweeps`` says.
     """
     x = p.inputs["x"] if x is None else x
     spare = np.full((len(x), p.case.padded_lanes), other)
-    total = (add_up if of == "variance" else add)(p.case, x) + add_up(p.case, spare)
+    total = (add_up if sweeps == "variance" else add)(p.case, x) + add_up(p.case, spare)
     mean = total / find_divisor(p, mean_divisor)
-    squares = (add_up if of == "mean" else add)(p.case, measure(x, mean))
+    squares = (add_up if sweeps == "mean" else add)(p.case, measure(x, mean))
     if padding:
         squares = squares + add_up(p.case, measure(spare, mean))
     return mean, squares / find_divisor(p, var_divisor)

@@ -32,19 +32,19 @@ def make_plans(exercise: Exercise, seed: int = 0, secret: Secret | None = None) 
     same bytes on every machine."""
     made = []
     for entry_point, part in find_parts(exercise).items():
-        own = []
+        plans = []
         for case in part.battery:
             if secret is None:
                 rng = np.random.Generator(np.random.PCG64([seed, zlib.crc32(case.name.encode())]))
-                own.append(part.planner(case, entry_point, rng))
+                plans.append(part.planner(case, entry_point, rng))
             else:
                 purpose = f"{exercise.id} {entry_point} {case.name}"
                 drawn = draw_hidden_case(case, secret.generator(f"shape: {purpose}"))
-                own.append(
+                plans.append(
                     part.planner(drawn, entry_point, secret.generator(f"values: {purpose}: {seed}"))
                 )
         made += _ask_for_sharing_where_it_tells(
-            [_sample_programs(plan) for plan in own if _is_possible(plan)]
+            [_sample_programs(plan) for plan in plans if _is_possible(plan)]
         )
     return made
 
@@ -86,9 +86,11 @@ def _sample_programs(plan: Plan) -> Plan:
         or any(t.shape[0] != case.M for t in outputs)
     ):
         return plan
-    first = [at + i for at in (0, 16, 64, 128) for i in (0, 1) if at + i < count]
+    from_start = [at + i for at in (0, 16, 64, 128) for i in (0, 1) if at + i < count]
     return replace(
-        plan, sample=tuple(sorted({*first, *(count - 1 - program for program in first)})), spread={}
+        plan,
+        sample=tuple(sorted({*from_start, *(count - 1 - program for program in from_start)})),
+        spread={},
     )
 
 
@@ -124,8 +126,8 @@ def make_second_plans(
     )
     made = []
     for entry_point, part in find_parts(exercise).items():
-        own = [plan for plan in plans if plan.entry_point == entry_point]
-        cheap = [plan for plan in own if _is_worth_repeating(plan)] or own
+        candidates = [plan for plan in plans if plan.entry_point == entry_point]
+        cheap = [plan for plan in candidates if _is_worth_repeating(plan)] or candidates
         chosen = cheap[int(chooser.integers(len(cheap)))]
         why = _("{why}; a second run, other numbers").format(why=chosen.case.describe_why())
         case = replace(chosen.case, name=f"{chosen.case.name}, again", why=why)

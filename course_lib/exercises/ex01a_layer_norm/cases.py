@@ -8,13 +8,7 @@ import numpy as np
 
 from course_lib.exercises.batteries import list_far_out, make_case
 from course_lib.exercises.expectations import make_expected
-from course_lib.exercises.norm_functions import (
-    COMMON_CASES,
-    list_axis_models,
-    list_eps_models,
-    make_plan,
-    view_rows,
-)
+from course_lib.exercises.norm_functions import COMMON_CASES, list_axis_models, make_plan, view_rows
 from course_lib.exercises.tensors import draw_matrix, draw_shift, draw_weight
 from course_lib.exercises.wrong_formulas import (
     WRONG_ROOTS,
@@ -24,8 +18,11 @@ from course_lib.exercises.wrong_formulas import (
     find_divisor,
     inverse_root,
     list_dtype_models,
+    list_eps_models,
     list_rounded_outputs,
+    list_scaled_eps_models,
     square_what_is_not_0,
+    vary_by_cause,
 )
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
@@ -72,11 +69,11 @@ def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
     # x.std() does this by default
     yield "unbiased_variance", lambda p: wrong(p, correction=1, root=WRONG_ROOTS[0][1])
     yield from list_eps_models(wrong)
+    yield from list_scaled_eps_models(wrong, in_blocks=False)
     yield "divisor", lambda p: wrong(p, correction=p.case.N - 1)  # the sum is not divided at all
     yield "divisor", lambda p: wrong(p, count=p.tensor("x").shape[0])  # len(x)
     yield "divisor", lambda p: wrong(p, mean_count=1)
-    for cause, scale in (*WRONG_SCALES, *WRONG_SHIFTS):
-        yield cause, lambda p, scale=scale: wrong(p, scale=scale)
+    yield from vary_by_cause(wrong, scale=(*WRONG_SCALES, *WRONG_SHIFTS))
     yield "mean_not_subtracted", lambda p: wrong(p, centre=0.0)
     yield "mean_not_subtracted", lambda p: wrong(p, measure=lambda x, mean: x**2)
     yield "mean_not_subtracted", lambda p: wrong(p, centre=0.0, measure=lambda x, mean: x**2)

@@ -8,13 +8,7 @@ import numpy as np
 
 from course_lib.exercises.batteries import make_case
 from course_lib.exercises.expectations import make_expected
-from course_lib.exercises.norm_functions import (
-    COMMON_CASES,
-    list_axis_models,
-    list_eps_models,
-    make_plan,
-    view_rows,
-)
+from course_lib.exercises.norm_functions import COMMON_CASES, list_axis_models, make_plan, view_rows
 from course_lib.exercises.tensors import draw_matrix, draw_weight
 from course_lib.exercises.wrong_formulas import (
     WRONG_SCALES,
@@ -22,7 +16,10 @@ from course_lib.exercises.wrong_formulas import (
     find_divisor,
     inverse_root,
     list_dtype_models,
+    list_eps_models,
     list_rounded_outputs,
+    list_scaled_eps_models,
+    vary_by_cause,
 )
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
@@ -50,13 +47,13 @@ def _plan_rms_norm(case: Case, entry_point: str, rng: np.random.Generator) -> Pl
 def _list_rms_norm_models() -> Iterator[tuple[str, Model]]:
     wrong = _compute_wrong_rms_norm
     yield from list_eps_models(wrong)
+    yield from list_scaled_eps_models(wrong, in_blocks=False)
     yield "divisor", lambda p: wrong(p, count=1)
     yield "unbiased_variance", lambda p: wrong(p, count=p.case.N - 1)
     yield "unbiased_variance", lambda p: wrong(p, count=max(p.case.N - 1, 1))
     yield "zeros_left_out", lambda p: wrong(p, count=find_divisor(p, "not 0"))
     yield "divisor", lambda p: wrong(p, count=p.tensor("x").shape[0])  # len(x)
-    for cause, scale in WRONG_SCALES:
-        yield cause, lambda p, scale=scale: wrong(p, scale=scale)
+    yield from vary_by_cause(wrong, scale=WRONG_SCALES)
     yield "mean_subtracted", lambda p: wrong(p, centre=True, centre_statistic=True)
     yield "mean_subtracted", lambda p: wrong(p, centre=True)
     # x divided by its standard deviation

@@ -73,20 +73,20 @@ def _plan_merge_all(case: Case, entry_point: str, rng: np.random.Generator) -> P
     )
     if case.fill == "nan":
         groups["mean"] = np.where(np.arange(case.N) == 1, np.nan, groups["mean"])
-    given = {name: round_to(values, "fp32") for name, values in groups.items()}
-    inputs = {name: values.astype(np.float64) for name, values in given.items()}
+    rounded = {name: round_to(values, "fp32") for name, values in groups.items()}
+    inputs = {name: values.astype(np.float64) for name, values in rounded.items()}
     n, mean, M2 = _merge_groups(**inputs).values()
-    some = np.maximum(n, 1)
-    size = (inputs["n"] * np.abs(inputs["mean"])).sum() / some
+    count = np.maximum(n, 1)
+    size = (inputs["n"] * np.abs(inputs["mean"])).sum() / count
     expected = {
         "n": Expected(n, half_ulp(n, "fp32")),
         "mean": make_expected(mean, size, "fp32"),
-        "M2": make_expected(M2, some * bound_welford(size, M2 / some), "fp32"),
+        "M2": make_expected(M2, count * bound_welford(size, M2 / count), "fp32"),
     }
     tensors = (
         *(
             Tensor(f"{name}_given", "fp32", (case.N,), (1,), values)
-            for name, values in given.items()
+            for name, values in rounded.items()
         ),
         *(Tensor(name, "fp32", (), ()) for name in expected),
     )
@@ -147,16 +147,18 @@ def _list_merge_all_models() -> Iterator[tuple[str, Model]]:
 
 def _drop_odd_groups(p: Plan) -> Outputs:
     """Return the result if the group without a partner is dropped at every level."""
-    kept = np.arange(p.case.N)
-    while len(kept) > 1:
-        half = len(kept) // 2
-        if len(kept) % 2:
-            kept = kept[:-1]
+    remaining = np.arange(p.case.N)
+    while len(remaining) > 1:
+        half = len(remaining) // 2
+        if len(remaining) % 2:
+            remaining = remaining[:-1]
         if half == 1:
             break
-        p = replace(p, inputs=_merge_halves({name: part[kept] for name, part in p.inputs.items()}))
-        kept = np.arange(half)
-    return _merge_groups(*(part[kept] for part in p.inputs.values()))
+        p = replace(
+            p, inputs=_merge_halves({name: part[remaining] for name, part in p.inputs.items()})
+        )
+        remaining = np.arange(half)
+    return _merge_groups(*(part[remaining] for part in p.inputs.values()))
 
 
 def _merge_halves(groups: Outputs) -> Outputs:

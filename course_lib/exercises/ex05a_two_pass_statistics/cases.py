@@ -20,8 +20,8 @@ from course_lib.exercises.statistics_kernels import (
 )
 from course_lib.exercises.tensors import round_values
 from course_lib.exercises.wrong_formulas import (
-    OF,
     PADDING,
+    SWEEPS,
     WRONG_STEPS,
     add_up_columns,
     add_up_in_every_lane,
@@ -41,10 +41,13 @@ def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
     yield from list_finish_models()
     yield from vary(_sweep_twice, "padding_in_variance", padding=[True])
     yield from list_divisor_models(_sweep_twice)
-    for of, padding, (cause, columns) in product(
+    for sweeps, padding, (cause, columns) in product(
         ("both", "mean", "variance"), (False, True), WRONG_STEPS
     ):
-        yield cause, partial(_sweep_twice, of=of, add=add_up_columns(columns), padding=padding)
+        yield (
+            cause,
+            partial(_sweep_twice, sweeps=sweeps, add=add_up_columns(columns), padding=padding),
+        )
     yield from vary(_sweep_twice, "mask_missing", other=PADDING, padding=[False, True])
     yield "padding_in_variance", _leave_rounded_mean_in_padding
     yield (
@@ -56,8 +59,10 @@ def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
         lambda p: _save_var(p, compute_sums(p)[1] / p.case.N + compute_sums(p)[0]),
     )
     yield from vary(_subtract_lane_means, "lanes_apart", by=["N", "lane"])
-    yield from vary(_sweep_twice, "max_for_sum", of=OF, add=[add_up_largest_lane])
-    yield from vary(_sweep_twice, "counted_by_every_lane", of=OF, add=[add_up_in_every_lane])
+    yield from vary(_sweep_twice, "max_for_sum", sweeps=SWEEPS, add=[add_up_largest_lane])
+    yield from vary(
+        _sweep_twice, "counted_by_every_lane", sweeps=SWEEPS, add=[add_up_in_every_lane]
+    )
     yield (
         "deviation_not_squared",
         lambda p: _save_var(p, np.abs(compute_deviation(p)).mean(axis=1) ** 2),

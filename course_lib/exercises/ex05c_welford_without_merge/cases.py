@@ -20,18 +20,18 @@ from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 
 
 def _list_sums_models() -> Iterator[tuple[str, Model]]:
-    full = partial(run_lanes, padding_counts=True)
+    padded = partial(run_lanes, padding_counts=True)
     spoilt = partial(run_lanes, padding_counts=True, padding_moves=True)
     yield "merge_between", lambda p: _add_up_lanes(p, counts=lambda n, p: 0 * n)
     yield "merge_between", lambda p: _add_up_lanes(p, counts=lambda n, p: np.ones_like(n))
-    for counts in (lambda n, p: n, lambda n, p: full(p)[0]):
+    for counts in (lambda n, p: n, lambda n, p: padded(p)[0]):
         yield (
             "lane_counts",
             lambda p, counts=counts: _add_up_lanes(
-                p, weights=lambda n, p: full(p)[0], counts=counts
+                p, weights=lambda n, p: padded(p)[0], counts=counts
             ),
         )
-    yield "lane_counts", lambda p: _add_up_lanes(p, counts=lambda n, p: full(p)[0])
+    yield "lane_counts", lambda p: _add_up_lanes(p, counts=lambda n, p: padded(p)[0])
     for off in (0, 1):
         yield "lane_counts", partial(_count_lanes_wrong, off=off, by_lane=True)
     yield "lane_counts", partial(_count_lanes_wrong, off=0, by_lane=False)

@@ -95,10 +95,10 @@ def _plan_row_max(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
 def _find_largest(x: np.ndarray, columns: np.ndarray | None = None) -> Outputs:
     """Return the largest number of each row and its column; ``columns`` names the columns of x,
     which may be some of a row, in any order."""
-    first = x.argmax(axis=1)
+    index = x.argmax(axis=1)
     return {
         "largest": x.max(axis=1),
-        "column": (first if columns is None else columns[first]).astype(np.float64),
+        "column": (index if columns is None else columns[index]).astype(np.float64),
     }
 
 
@@ -113,11 +113,16 @@ def _list_max_models() -> Iterator[tuple[str, Model]]:
             lambda p, columns=columns: _search_columns(p, np.arange(p.case.N)[columns(p.case)]),
         )
     for in_lane, of_lanes in product((min, max), (min, max, _take_first_lane, _take_last_lane)):
-        yield "ties_misjudged", lambda p, one=in_lane, all=of_lanes: _choose_tie(p, one, all)
+        yield (
+            "ties_misjudged",
+            lambda p, in_lane=in_lane, of_lanes=of_lanes: _choose_tie(p, in_lane, of_lanes),
+        )
     for in_block, of_blocks in product((min, max), (min, max)):
         yield (
             "ties_misjudged",
-            lambda p, one=in_block, all=of_blocks: _choose_tie(p, one, all, blocks=True),
+            lambda p, in_block=in_block, of_blocks=of_blocks: _choose_tie(
+                p, in_block, of_blocks, blocks=True
+            ),
         )
     for place in (
         lambda c, block: c % block,
@@ -128,7 +133,7 @@ def _list_max_models() -> Iterator[tuple[str, Model]]:
         for of_lanes in (min, _take_first_lane):
             yield (
                 "column_in_block",
-                lambda p, place=place, all=of_lanes: _place_column(p, place, all),
+                lambda p, place=place, of_lanes=of_lanes: _place_column(p, place, of_lanes),
             )
     yield (
         "another_dtype",
@@ -173,10 +178,10 @@ def _choose_tie(p: Plan, in_lane: _Choice, of_lanes: _Choice, blocks: bool = Fal
     then among the lanes' columns; ``blocks``: the same with a block of columns for a lane."""
     right, block, columns = _find_largest(p.inputs["x"]), p.case.block, []
     for row, largest in zip(p.inputs["x"], right["largest"], strict=True):
-        found: dict[int, list[int]] = {}
+        columns_by_lane: dict[int, list[int]] = {}
         for c in np.flatnonzero(row == largest).tolist():
-            found.setdefault(c // block if blocks else c % block, []).append(c)
-        chosen = {lane: in_lane(some) for lane, some in found.items()}
+            columns_by_lane.setdefault(c // block if blocks else c % block, []).append(c)
+        chosen = {lane: in_lane(tied) for lane, tied in columns_by_lane.items()}
         columns.append(
             of_lanes(chosen)
             if of_lanes in (_take_first_lane, _take_last_lane)
@@ -199,12 +204,12 @@ def _place_column(p: Plan, place: Callable, of_lanes: _Choice) -> Outputs:
 
 
 def _search_from(
-    p: Plan, value: float, column: int, there: bool = True, wins: bool = False
+    p: Plan, value: float, column: int, is_met: bool = True, wins: bool = False
 ) -> Outputs:
-    """Return the outputs if the search meets ``value`` as well, in this column; ``there``: it does
+    """Return the outputs if the search meets ``value`` as well, in this column; ``is_met``: it does
     in this case; ``wins``: also against its equals."""
     right = _find_largest(p.inputs["x"])
-    lost = there & ~(right["largest"] > value) & (wins | (right["largest"] != value))
+    lost = is_met & ~(right["largest"] > value) & (wins | (right["largest"] != value))
     return {
         "largest": np.where(lost, value, right["largest"]),
         "column": np.where(lost, column, right["column"]),

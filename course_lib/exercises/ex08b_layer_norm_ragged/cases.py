@@ -4,7 +4,6 @@ wrong formulas."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -20,16 +19,17 @@ from course_lib.exercises.tensors import (
     place_vector,
 )
 from course_lib.exercises.wrong_formulas import (
-    FIXED_EPS,
-    WRONG_ROOTS,
     WRONG_SCALES,
     WRONG_SHIFTS,
     WRONGLY_SAVED,
     apply_right,
     inverse_root,
     list_dtype_models,
+    list_eps_models,
     list_rounded_outputs,
+    repeat_first_row,
     vary,
+    vary_by_cause,
 )
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import Case
@@ -89,9 +89,9 @@ def _draw_lengths(case: Case, rng: np.random.Generator) -> np.ndarray:
 def _plan(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     x, w, b = draw_matrix(case, rng), draw_weight(case, rng), draw_shift(case, rng)
     lengths = _draw_lengths(case, rng)
-    there = np.arange(case.N) < lengths[:, None]
+    in_row = np.arange(case.N) < lengths[:, None]
     tensors = (
-        place_matrix("x", case, np.where(there, x, round_to(np.array(np.nan), case.dtype_of("x"))),
+        place_matrix("x", case, np.where(in_row, x, round_to(np.array(np.nan), case.dtype_of("x"))),
             spare=3),
         place_matrix("y", case, None, spare=9),
         place_vector("w", case, w), place_vector("b", case, b),
@@ -107,7 +107,7 @@ def _plan(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
         case.eps,
     )
     inputs = {
-        "x": np.where(there, x, np.nan).astype(np.float64),
+        "x": np.where(in_row, x, np.nan).astype(np.float64),
         "w": w.astype(np.float64),
         "b": b.astype(np.float64),
         "lengths": lengths,
@@ -116,13 +116,15 @@ def _plan(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     mean, rstd, size = (np.zeros(case.M) for _ in range(3))
     with np.errstate(invalid="ignore"):
         for row, length in enumerate(lengths):
-            here = slice(0, int(length))
-            want = reference.layer_norm(x[row : row + 1, here], w[here], b[here], case.eps)
-            y[row, here], mean[row], rstd[row] = want.y[0], want.mean[0], want.rstd[0]
-            size[row] = np.abs(inputs["x"][row, here]).mean() + abs(mean[row])
+            columns = slice(0, int(length))
+            want = reference.layer_norm(x[row : row + 1, columns], w[columns], b[columns], case.eps)
+            y[row, columns], mean[row], rstd[row] = want.y[0], want.mean[0], want.rstd[0]
+            size[row] = np.abs(inputs["x"][row, columns]).mean() + abs(mean[row])
             scale = 1 + abs(mean[row]) * rstd[row]
-            terms[row, here] = (
-                scale * np.abs(inputs["w"][here]) + np.abs(inputs["b"][here]) + np.abs(want.y[0])
+            terms[row, columns] = (
+                scale * np.abs(inputs["w"][columns])
+                + np.abs(inputs["b"][columns])
+                + np.abs(want.y[0])
             )
         expected = {
             "y": make_expected(y, terms, case.dtype_of("y"), infinite=case.fill == "inf row"),
@@ -154,19 +156,19 @@ def _compute_wrong(
     up to this number are in the variance. ``lengths``: the lengths that are used. ``behind``: what
     y holds past the end of a row: 0, b, or what the formula makes of a 0.
     """
-    own = p.inputs["lengths"] if lengths is None else lengths(p)
-    there = np.arange(p.case.N) < own[:, None]
-    x = np.where(there, p.inputs["x"], 0.0)
+    length = p.inputs["lengths"] if lengths is None else lengths(p)
+    in_row = np.arange(p.case.N) < length[:, None]
+    x = np.where(in_row, p.inputs["x"], 0.0)
     sizes = {
-        "length": own, "length-1": own - 1, "length-1 or 1": np.maximum(own - 1, 1),
-        "N": p.case.N + 0 * own,
-        "BLOCK": p.case.block + 0 * own, "1": 1 + 0 * own,
+        "length": length, "length-1": length - 1, "length-1 or 1": np.maximum(length - 1, 1),
+        "N": p.case.N + 0 * length,
+        "BLOCK": p.case.block + 0 * length, "1": 1 + 0 * length,
         "not 0": np.maximum((x != 0).sum(axis=1), 1),
     }  # fmt: skip
     mean = x.sum(axis=1, keepdims=True) / sizes[mean_divisor][:, None]
     squares = (
-        np.where(there, (x - mean) ** 2, 0.0).sum(axis=1, keepdims=True)
-        + (sizes[padding] - own)[:, None] * mean**2
+        np.where(in_row, (x - mean) ** 2, 0.0).sum(axis=1, keepdims=True)
+        + (sizes[padding] - length)[:, None] * mean**2
     )
     var = squares / sizes[var_divisor][:, None].astype(np.float64)
     eps = p.case.eps if eps is None else eps
@@ -174,7 +176,7 @@ def _compute_wrong(
     w, b = p.inputs["w"], p.inputs["b"]
     y = scale((x - mean) * rstd, w, b)
     if behind != "formula":
-        y = np.where(there, y, b if behind == "b" else 0.0)
+        y = np.where(in_row, y, b if behind == "b" else 0.0)
     return {"y": y, "mean": mean[:, 0], "rstd": (rstd if save is None else save(var, eps))[:, 0]}
 
 
@@ -198,7 +200,7 @@ def _take_lengths_by_program(p: Plan) -> np.ndarray:
 
 def _take_longest(p: Plan) -> np.ndarray:
     tile = np.arange(p.case.M) // p.case.rows
-    return np.array([p.inputs["lengths"][tile == own].max() for own in tile])
+    return np.array([p.inputs["lengths"][tile == program].max() for program in tile])
 
 
 def _list_models() -> Iterator[tuple[str, Model]]:
@@ -227,33 +229,21 @@ def _list_models() -> Iterator[tuple[str, Model]]:
         "zeros_left_out", mean_divisor=["length", "not 0"], var_divisor=["not 0"]
     )
     yield from vary_formula("zeros_left_out", mean_divisor=["not 0"])
-    yield from vary_formula("eps_missing", eps=[0.0])
-    yield from ((cause, partial(_compute_wrong, root=root)) for cause, root in WRONG_ROOTS)
-    yield from vary_formula("eps_hard_coded", eps=FIXED_EPS)
-    yield from (
-        (cause, partial(_compute_wrong, scale=scale))
-        for cause, scale in (*WRONG_SCALES, *WRONG_SHIFTS)
-    )
+    yield from list_eps_models(_compute_wrong)
+    yield from vary_by_cause(_compute_wrong, scale=(*WRONG_SCALES, *WRONG_SHIFTS))
     yield from vary_formula("wrong_statistic_saved", save=WRONGLY_SAVED)
     yield from list_dtype_models(_compute_wrong, ("x", "w", "b"))
     yield from list_rounded_outputs(_compute_wrong, "y", ("x", "w", "b"))
-    yield "same_row", _take_first_row
+    yield "same_row", lambda p: _compute_wrong(repeat_first_row(p, "x", "lengths"))
 
 
 def _spoil_short_rows(p: Plan) -> Outputs:
     """Return NaN for each row that is shorter than N: what stands past its end is in its sums,
     though only its own places are stored."""
     right, short = _compute_wrong(p), p.inputs["lengths"] < p.case.N
-    there = np.arange(p.case.N) < p.inputs["lengths"][:, None]
-    y = np.where(short[:, None] & there, np.nan, right["y"])
+    in_row = np.arange(p.case.N) < p.inputs["lengths"][:, None]
+    y = np.where(short[:, None] & in_row, np.nan, right["y"])
     return {"y": y, **{name: np.where(short, np.nan, right[name]) for name in ("mean", "rstd")}}
-
-
-def _take_first_row(p: Plan) -> Outputs:
-    first = {
-        name: np.broadcast_to(p.inputs[name][:1], p.inputs[name].shape) for name in ("x", "lengths")
-    }
-    return _compute_wrong(replace(p, inputs=p.inputs | first))
 
 
 PARTS = {"layer_norm_ragged_kernel": Part(RAGGED, _plan, _list_models)}

@@ -10,7 +10,7 @@ from course_lib.grading.cases.plan import Part
 PARTS = {
     "dw_and_db": Part(
         LAYER_NORM_CASES,
-        partial(plan_layer_norm, given=("dy", "x"), of=("dw", "db"), dtype="fp32"),
+        partial(plan_layer_norm, arguments=("dy", "x"), gradients=("dw", "db"), dtype="fp32"),
         partial(list_models, ()),
     )
 }

@@ -19,6 +19,7 @@ from course_lib.exercises.vjps import (
     list_models,
     plan_gradients,
 )
+from course_lib.exercises.wrong_formulas import change_inputs
 from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
@@ -80,13 +81,13 @@ def _add_skip(p: Plan, outputs: Outputs) -> Outputs:
 
 
 def _add_to_dy(p: Plan) -> Plan:
-    return replace(p, inputs=p.inputs | {"dy": p.inputs["dy"] + p.inputs["dskip"]})
+    return change_inputs(p, dy=p.inputs["dy"] + p.inputs["dskip"])
 
 
 def _add_to_wdy(p: Plan) -> Plan:
     """Return the plan with dskip in wdy, so that it goes through the projection."""
     both = p.inputs["dy"] * p.inputs["w"] + p.inputs["dskip"]
-    return replace(p, inputs=p.inputs | {"dy": both, "w": np.ones_like(p.inputs["w"])})
+    return change_inputs(p, dy=both, w=np.ones_like(p.inputs["w"]))
 
 
 PARTS = {"add_rms_norm_vjp": Part(RMS_NORM_CASES, _plan_skip, _list_skip_models, rare=RARE)}

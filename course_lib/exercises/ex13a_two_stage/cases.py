@@ -31,7 +31,7 @@ from course_lib.exercises.wrong_formulas import add_up_lanes
 from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 
-_chunks = partial(make_case, of=SharedCase, block_name="BLOCK_N", rows_name="BLOCK_M")
+_chunks = partial(make_case, case_class=SharedCase, block_name="BLOCK_N", rows_name="BLOCK_M")
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class _Sums(SharedCase):
 
 
 _partials = partial(
-    make_case, of=_Sums, partials_name="P", block_name="BLOCK_N", rows_name="BLOCK_P"
+    make_case, case_class=_Sums, partials_name="P", block_name="BLOCK_N", rows_name="BLOCK_P"
 )
 
 CHUNKS = (

@@ -12,16 +12,15 @@ from course_lib.exercises.batteries import make_case
 from course_lib.exercises.dw_kernels import (
     DW_MISTAKES,
     PARTIAL_SUMS,
-    SOME_ROWS,
     ChooseRows,
     clip_rows,
     combine_mistakes,
     compute_wrong,
     extend_plan,
+    list_partial_choices,
     list_spare_row_models,
     list_strides,
     plan_backward,
-    skip_vanishing,
 )
 from course_lib.exercises.dx_kernels import (
     LAYER_NORM_MISTAKES,
@@ -30,11 +29,12 @@ from course_lib.exercises.dx_kernels import (
     list_dx_dtype_models,
 )
 from course_lib.exercises.gradients import compute_hat, list_misread_models
+from course_lib.exercises.wrong_formulas import change_inputs
 from course_lib.grading.cases.case import SharedCase
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.grading.judging.elements import judge_elements
 
-_programs = partial(make_case, of=SharedCase, partials_name="P")
+_programs = partial(make_case, case_class=SharedCase, partials_name="P")
 
 PERSISTENT = (
     _programs("worked example", 3, 8, 8, "the 3 x 8 worked example, {partials}", partials=1),
@@ -131,6 +131,10 @@ def _list_runs_of_tiles(p: Plan[SharedCase]) -> list[np.ndarray]:
     return [clip_rows(p, program * each, each) for program in range(case.partials)]
 
 
+def _list_right_programs(p: Plan[SharedCase]) -> list[np.ndarray]:
+    return _list_programs(p.case)
+
+
 _PROGRAM_ROWS: tuple[tuple[str, ChooseRows], ...] = (
     ("rows_not_summed", lambda p: [_take_last_tile(p, rows) for rows in _list_programs(p.case)]),
     ("rows_not_summed", lambda p: [_take_first_tile(p, rows) for rows in _list_programs(p.case)]),
@@ -143,19 +147,8 @@ _PROGRAM_ROWS: tuple[tuple[str, ChooseRows], ...] = (
     ),
     ("wrong_rows", _list_runs_of_tiles),
     ("same_rows", lambda p: [_list_programs(p.case)[0]] * p.case.partials),
-    *(
-        (cause, lambda p, some=some: [some(rows) for rows in _list_programs(p.case)])
-        for cause, some in SOME_ROWS
-    ),
-    *(
-        ("sum_of_zero", lambda p, of=of: skip_vanishing(p, _list_programs(p.case), of))
-        for of in ("ones", "xhat")
-    ),
+    *list_partial_choices(_list_right_programs),
 )
-
-
-def _list_right_programs(p: Plan[SharedCase]) -> list[np.ndarray]:
-    return _list_programs(p.case)
 
 
 def _list_persistent_models() -> Iterator[tuple[str, Model[SharedCase]]]:
@@ -182,7 +175,7 @@ def _swap_dx_and_xhat(p: Plan[SharedCase]) -> Outputs:
 
 
 def _take_dx_for_dy(p: Plan[SharedCase], name: str) -> Outputs:
-    changed = replace(p, inputs=p.inputs | {"dy": p.expected["dx"].values})
+    changed = change_inputs(p, dy=p.expected["dx"].values)
     return {name: compute_wrong(changed, _list_right_programs(p), "partial")[name]}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -22,6 +22,7 @@ from course_lib.exercises.dw_kernels import (
 )
 from course_lib.exercises.gradients import draw_backward_inputs, place_by_rows, save_statistics
 from course_lib.exercises.tensors import place_statistic
+from course_lib.exercises.wrong_formulas import change_inputs
 from course_lib.grading.cases.buffers import Tensor, size_guard
 from course_lib.grading.cases.case import SharedCase
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
@@ -45,7 +46,7 @@ class _Walk(SharedCase):
         )
 
 
-_walk = partial(make_case, of=_Walk)
+_walk = partial(make_case, case_class=_Walk)
 
 MASKED = (
     _walk("worked example", 3, 8, 8, "the 3 x 8 worked example, one chunk", rows=2, chunk=4,
@@ -230,7 +231,7 @@ def _zero_padding(
         values = p.inputs[name]
         keep = p.inputs["keep"].reshape((-1,) + (1,) * (p.inputs[name].ndim - 1))
         zeroed[name] = values * keep if times else np.where(keep != 0, values, 0.0)
-    return replace(p, inputs=p.inputs | zeroed)
+    return change_inputs(p, **zeroed)
 
 
 def _add_up_walk(p: Plan[SharedCase], sums: np.ndarray) -> np.ndarray:

@@ -212,10 +212,10 @@ def _make_plan(
     case: WiringCase, entry_point: str, x, w, b, dy, expected: dict[str, Expected]
 ) -> Plan[WiringCase]:
     shape = (case.N,) if case.vector else (*(case.leading or (case.M,)), case.N)
-    which, _, how = case.layout.partition(" ")
+    laid_out, _, layout = case.layout.partition(" ")
 
-    def strides(of: str) -> tuple[int, ...]:
-        return choose_strides(how if of == which else "packed", shape)
+    def strides(name: str) -> tuple[int, ...]:
+        return choose_strides(layout if name == laid_out else "packed", shape)
 
     w_dtype = case.w_dtype or case.dtype
     tensors = [Tensor("x", case.dtype, shape, strides("x"), x.reshape(shape))]
@@ -235,7 +235,7 @@ def _make_plan(
         tensors.append(Tensor(name, dtype, size, compute_strides(size)))
     flags = {
         "needs": sum(_BITS[name] for name in case.needs),
-        **{what: int(case.then == what) for what in ("residual", "twice", "change", "second")},
+        **{use: int(case.then == use) for use in ("residual", "twice", "change", "second")},
     }
     arguments = ("x", *(n if v is not None else None for n, v in (("w", w), ("b", b))), case.eps)
     inputs = {
@@ -349,13 +349,13 @@ def _compute_from(
     rstd = right.rstd if eps is None else 1 / np.sqrt(x.var(axis=1, keepdims=True) + eps)
     if swapped:
         mean, rstd = rstd, mean
-    kept = {
+    saved_matrix = {
         "x": x,
         "dy": true_dy,
         "xhat": right.xhat,
         "y": round_values(right.xhat * gain + p.inputs.get("b", 0.0), case.dtype),
     }[saved]
-    xhat, wdy = (kept - mean) * rstd, (gain if w == "w" else 1.0) * used
+    xhat, wdy = (saved_matrix - mean) * rstd, (gain if w == "w" else 1.0) * used
     dx = (wdy - xhat * right.mean_of(xhat * wdy) - right.mean_of(wdy)) * rstd
     if case.then == "residual":
         dx = dx + true_dy

@@ -15,7 +15,7 @@ from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.plan import Outputs, Part, Plan
 from course_lib.grading.judging import tolerance
 
-_case = partial(make_case, of=MergeCase)
+_case = partial(make_case, case_class=MergeCase)
 MERGE = (
     _case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full chunks"),
     _case("short last chunk", 5, 19, 8, "chunks of 8, 8 and 3 columns, mean 3",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -12,7 +12,7 @@ from course_lib.exercises.batteries import make_case
 from course_lib.exercises.expectations import bound_welford, make_expected
 from course_lib.exercises.merging_kernels import MergeCase, count_columns, list_models, merge_chunks
 from course_lib.exercises.tensors import draw_matrix, place_matrix, round_values
-from course_lib.exercises.wrong_formulas import inverse_root, vary
+from course_lib.exercises.wrong_formulas import change_inputs, inverse_root, vary
 from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to, size_guard
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 
@@ -29,7 +29,7 @@ class ToldCase(MergeCase):
     orders: int = 2
 
 
-_told = partial(make_case, of=ToldCase)
+_told = partial(make_case, case_class=ToldCase)
 TOLD = (
     _told("worked example", 3, 8, 4, "the 3 x 8 worked example, two full chunks", orders=4),
     _told("two rows", 2, 24, 8, "three full chunks a row, and room for three programs",
@@ -102,7 +102,7 @@ def _plan_told(case: ToldCase, kernel: str, rng: np.random.Generator) -> Plan[To
         rstd = 1 / np.sqrt(var + case.eps)
         size = np.abs(x64).mean(axis=1)
         infinite = case.fill == "inf row"
-        found = {
+        by_row = {
             "mean": make_expected(mean, size, "fp32", infinite=infinite),
             "rstd": make_expected(
                 rstd,
@@ -116,7 +116,7 @@ def _plan_told(case: ToldCase, kernel: str, rng: np.random.Generator) -> Plan[To
             np.repeat(of_row.values[:, None], case.chunks, axis=1),
             np.repeat(of_row.allowed[:, None], case.chunks, axis=1),
         )
-        for name, of_row in found.items()
+        for name, of_row in by_row.items()
     }
     return Plan(
         case, kernel, (words,), tensors,
@@ -144,9 +144,7 @@ def _list_told_models() -> Iterator[tuple[str, Model]]:
     for cause, change in _WRONG_PARTS:
         yield (
             cause,
-            lambda p, change=change: _tell_all(
-                merge_chunks, replace(p, inputs=p.inputs | change(p))
-            ),
+            lambda p, change=change: _tell_all(merge_chunks, change_inputs(p, **change(p))),
         )
 
 

@@ -21,7 +21,12 @@ from course_lib.exercises.cross_entropy import (
 )
 from course_lib.exercises.expectations import make_expected
 from course_lib.exercises.tensors import place_matrix
-from course_lib.exercises.wrong_formulas import list_dtype_models, vary
+from course_lib.exercises.wrong_formulas import (
+    change_inputs,
+    list_dtype_models,
+    repeat_first_row,
+    vary,
+)
 from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
@@ -100,12 +105,14 @@ def _compute_wrong_dx(
     target is compared with the number of the lane, not of the column.
     """
     x, lse = p.inputs["x"], p.inputs["lse"][:, None]
-    first = np.exp(x - lse) if softmax is None else softmax(x, lse)
+    softmax_values = np.exp(x - lse) if softmax is None else softmax(x, lse)
     mark = _mark(p.inputs["target"] if target is None else target(p) % p.case.N, p.case.N)
     if every_block:
         mark = _mark(p.inputs["target"], p.case.block)[:, np.arange(p.case.N) % p.case.block]
     scale = (p.inputs["dloss"] if dloss is None else dloss(p))[:, None]
-    dx = sign * ((scale if of_softmax else 1) * first - (scale if of_hot else 1) * hot * mark)
+    dx = sign * (
+        (scale if of_softmax else 1) * softmax_values - (scale if of_hot else 1) * hot * mark
+    )
     # fp32, so that it overflows where a kernel's does
     return {"dx": dx.astype(np.float32).astype(np.float64)}
 
@@ -148,9 +155,7 @@ def _list_backward_models() -> Iterator[tuple[str, Model]]:
     yield from wrong("softmax_misread", softmax=_SOFTMAXES)
     yield (
         "statistics_of_another_row",
-        lambda p: _compute_wrong_dx(
-            replace(p, inputs=p.inputs | {"lse": 0 * p.inputs["lse"] + p.inputs["lse"][0]})
-        ),
+        lambda p: _compute_wrong_dx(change_inputs(p, lse=0 * p.inputs["lse"] + p.inputs["lse"][0])),
     )
     yield from wrong("target_misread", target=TARGETS)
     yield from wrong("target_misread", every_block=[True])
@@ -164,14 +169,7 @@ def _list_backward_models() -> Iterator[tuple[str, Model]]:
         ),
     )
     yield from list_dtype_models(_compute_wrong_dx, ("x", "lse"))
-    yield (
-        "same_row",
-        lambda p: _compute_wrong_dx(
-            replace(
-                p, inputs=p.inputs | {"x": np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape)}
-            )
-        ),
-    )
+    yield "same_row", lambda p: _compute_wrong_dx(repeat_first_row(p, "x"))
 
 
 # ---- the entry points

@@ -47,7 +47,7 @@ class LinearCase(Case):
         )
 
 
-_linear = partial(make_case, of=LinearCase)
+_linear = partial(make_case, case_class=LinearCase)
 LINEAR = (
     _linear("two full blocks", 4, 8, 4, "two full tiles of rows, two full blocks of columns",
         "any formula but the right one", rows=2, K=8),
