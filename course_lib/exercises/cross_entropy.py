@@ -15,6 +15,7 @@ from course_lib.exercises.wrong_formulas import (
     PADDING,
     WRONG_STEPS,
     list_dtype_models,
+    repeat_first_row,
     take_largest_lane,
     take_last_block,
     vary,
@@ -204,14 +205,13 @@ def list_forward_models() -> Iterator[tuple[str, Model]]:
     yield from wrong("log_base", log=[np.log2, np.log10])
     yield from wrong("log_base", exp=[np.exp2], log=[np.log, np.log2])
     yield from wrong("loss_formula", loss=_LOSSES)
-    yield (
-        "loss_formula",
-        lambda p: (right := compute_wrong(p)) | {"loss": right["loss"] / p.case.N},
-    )
-    yield (
-        "loss_formula",
-        lambda p: (right := compute_wrong(p)) | {"loss": right["loss"] / p.case.M},
-    )
+    for count in (lambda case: case.N, lambda case: case.M):
+        yield (
+            "loss_formula",
+            lambda p, count=count: (
+                (right := compute_wrong(p)) | {"loss": right["loss"] / count(p.case)}
+            ),
+        )
     yield from wrong("target_misread", target=TARGETS)
     yield "target_misread", _find_target_in_one_block
     yield from wrong("wrong_lse_saved", save=_SAVED)
@@ -227,10 +227,7 @@ def list_forward_models() -> Iterator[tuple[str, Model]]:
     yield "max_for_sum", _take_largest_lane
     yield "max_for_sum", lambda p: _finish(p, _find_largest(p), np.ones(p.case.M))
     yield from list_dtype_models(compute_wrong, ("x",))
-    yield (
-        "same_row",
-        lambda p: compute_wrong(p, x=np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape)),
-    )
+    yield "same_row", lambda p: compute_wrong(repeat_first_row(p, "x"))
 
 
 def _finish(p: Plan, largest: np.ndarray, total: np.ndarray) -> Outputs:

@@ -25,7 +25,7 @@ from course_lib.exercises.gradients import (
     place_by_rows,
     save_statistics,
 )
-from course_lib.exercises.tensors import place_statistic, place_vector, round_values
+from course_lib.exercises.tensors import place_statistic, place_vector, round_values, widen_inputs
 from course_lib.exercises.wrong_formulas import FEW, change_inputs, list_dtype_models
 from course_lib.grading.cases.buffers import Tensor, size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
@@ -141,11 +141,7 @@ def plan_backward(
         Tensor(f"{name}_{ending}", "fp32", (len(mine), case.N), (case.N, 1), guard=room)
         for name in ("dw", "db")
     ]
-    inputs = {
-        tensor.name: tensor.values.astype(np.float64)
-        for tensor in tensors
-        if tensor.values is not None
-    }
+    inputs = widen_inputs(tensors)
     expected = (
         {"dx": expect_dx(case, inputs, reference.layer_norm_vjp(dy, x, w, case.eps).dx)}
         if with_dx

@@ -4,6 +4,7 @@ them apart, wrong formulas."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from course_lib.exercises.batteries import list_far_out, make_case
 from course_lib.exercises.expectations import half_ulp, make_expected
 from course_lib.exercises.tensors import choose_strides, draw_matrix, round_values
+from course_lib.exercises.wrong_formulas import vary
 from course_lib.grading.cases.buffers import Tensor, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan, Symptom
@@ -147,35 +149,19 @@ def list_two_pass_models() -> Iterator[tuple[str, Model]]:
             lambda p, least=least: compute_wrong(p, divisor=max(p.case.N - 1, least)),
         )
     yield "divisor", lambda p: _divide_by_rows(p, lambda x, mean: (x - mean) ** 2)
-    yield "not_divided", lambda p: compute_wrong(p, divisor=1)
-    yield "not_divided", lambda p: compute_wrong(p, divisor=1, mean_divisor=1)
-    for rounded_mean in (True, False):
-        yield (
-            "std_for_var",
-            lambda p, r=rounded_mean: compute_wrong(p, then=np.sqrt, rounded_mean=r),
-        )
-    yield (
-        "deviation_not_squared",
-        lambda p: {**compute_wrong(p), "var": np.abs(_compute_deviation(p)).mean(axis=1)},
+    yield from vary(compute_wrong, "not_divided", divisor=[1], mean_divisor=[None, 1])
+    yield from vary(compute_wrong, "std_for_var", then=[np.sqrt], rounded_mean=[True, False])
+    deviations = (
+        ("deviation_not_squared", lambda p: np.abs(_compute_deviation(p)).mean(axis=1)),
+        ("deviation_not_squared", lambda p: _compute_deviation(p).mean(axis=1)),
+        # the sum is 0 except for roundings
+        ("squared_after_the_sum", lambda p: _compute_deviation(p).sum(axis=1) ** 2 / p.case.N),
+        ("squared_after_the_sum", lambda p: _compute_deviation(p).sum(axis=1) ** 2 / p.case.N**2),
+        ("mean_not_subtracted", lambda p: (p.inputs["x"] ** 2).mean(axis=1)),
     )
-    yield (
-        "deviation_not_squared",
-        lambda p: {**compute_wrong(p), "var": _compute_deviation(p).mean(axis=1)},
-    )
-    for divisor in (lambda N: N, lambda N: N**2):  # the sum is 0 except for roundings
-        yield (
-            "squared_after_the_sum",
-            lambda p, d=divisor: {
-                **compute_wrong(p),
-                "var": _compute_deviation(p).sum(axis=1) ** 2 / d(p.case.N),
-            },
-        )
-    yield (
-        "mean_not_subtracted",
-        lambda p: {**compute_wrong(p), "var": (p.inputs["x"] ** 2).mean(axis=1)},
-    )
-    yield "wrong_axis", lambda p: compute_wrong(p, axis=0)
-    yield "wrong_axis", lambda p: compute_wrong(p, axis=(0, 1))
+    for cause, var in deviations:
+        yield cause, lambda p, var=var: compute_wrong(p) | {"var": var(p)}
+    yield from vary(compute_wrong, "wrong_axis", axis=[0, (0, 1)])
     yield (
         "wrong_return",
         lambda p: dict(zip(("var", "mean"), compute_wrong(p).values(), strict=True)),
@@ -183,40 +169,35 @@ def list_two_pass_models() -> Iterator[tuple[str, Model]]:
 
 
 def list_one_pass_models() -> Iterator[tuple[str, Model]]:
-    # the published WebGPU line
-    yield (
+    yield from vary(
+        _compute_terms,
         "variance_terms",
-        lambda p: _compute_terms(p, lambda total, mean, N: total - mean**2 / N),
+        formula=[
+            lambda total, mean, N: total - mean**2 / N,  # the published WebGPU line
+            lambda total, mean, N: total - mean**2,
+        ],
     )
-    yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total - mean**2)
     yield (
         "divisor",
         lambda p: _divide_by_rows(
             p, lambda x, mean: x**2, lambda var, mean: np.maximum(var - mean**2, 0)
         ),
     )
-    yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N - mean)
-    yield (
+    yield from vary(
+        _compute_terms,
         "variance_terms",
-        lambda p: _compute_terms(p, lambda total, mean, N: total / N - np.abs(mean)),
+        formula=[
+            lambda total, mean, N: total / N - mean,
+            lambda total, mean, N: total / N - np.abs(mean),
+            lambda total, mean, N: total / N,
+            lambda total, mean, N: total / N - (mean * N) ** 2,
+            lambda total, mean, N: total / N - mean**2 * N,
+            lambda total, mean, N: total / N + mean**2,
+            lambda total, mean, N: mean**2 - total / N,
+        ],
     )
-    yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N)
-    yield (
-        "variance_terms",
-        lambda p: _compute_terms(p, lambda total, mean, N: total / N - (mean * N) ** 2),
-    )
-    yield (
-        "variance_terms",
-        lambda p: _compute_terms(p, lambda total, mean, N: total / N - mean**2 * N),
-    )
-    yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: total / N + mean**2)
-    yield "variance_terms", lambda p: _compute_terms(p, lambda total, mean, N: mean**2 - total / N)
-    yield (
-        "unbiased_variance",
-        lambda p: _compute_terms(
-            p, lambda total, mean, N: (total / N - mean**2) * N / np.float64(N - 1)
-        ),
-    )
+    unbiased = [lambda total, mean, N: (total / N - mean**2) * N / np.float64(N - 1)]
+    yield from vary(_compute_terms, "unbiased_variance", formula=unbiased)
     yield from list_two_pass_models()
 
 
@@ -384,118 +365,82 @@ def choose_partials(case: Case) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _list_merge_models() -> Iterator[tuple[str, Model]]:
-    yield (
+    yield from vary(
+        _merge_inputs,
         "merge_between",
-        lambda p: merge_partials(*p.inputs.values(), between=lambda d, a, b, n: 0 * d),
+        between=[
+            lambda d, a, b, n: 0 * d,
+            lambda d, a, b, n: d * a * b / n,
+            lambda d, a, b, n: d**2 * a * b,
+            lambda d, a, b, n: d**2 / n,
+            lambda d, a, b, n: d**2,
+            lambda d, a, b, n: -(d**2) * a * b / n,
+            lambda d, a, b, n: d**2 * a * b / n**2,
+            lambda d, a, b, n: d**2 * b / n,
+        ],
     )
-    yield (
-        "merge_between",
-        lambda p: merge_partials(*p.inputs.values(), between=lambda d, a, b, n: d * a * b / n),
-    )
-    yield (
-        "merge_between",
-        lambda p: merge_partials(*p.inputs.values(), between=lambda d, a, b, n: d**2 * a * b),
-    )
-    yield (
-        "merge_between",
-        lambda p: merge_partials(*p.inputs.values(), between=lambda d, a, b, n: d**2 / n),
-    )
-    yield (
-        "merge_between",
-        lambda p: merge_partials(*p.inputs.values(), between=lambda d, a, b, n: d**2),
-    )
-    yield (
-        "merge_between",
-        lambda p: merge_partials(
-            *p.inputs.values(), between=lambda d, a, b, n: -(d**2) * a * b / n
-        ),
-    )
-    yield (
-        "merge_between",
-        lambda p: merge_partials(
-            *p.inputs.values(), between=lambda d, a, b, n: d**2 * a * b / n**2
-        ),
-    )
-    yield (
-        "merge_between",
-        lambda p: merge_partials(*p.inputs.values(), between=lambda d, a, b, n: d**2 * b / n),
-    )
-    yield (
-        "merge_direction",
-        lambda p: merge_partials(*p.inputs.values(), share=lambda a, b, n: -b / n),
-    )
+    yield from vary(_merge_inputs, "merge_direction", share=[lambda a, b, n: -b / n])
     # before the weights: a nearly right weight does not explain an error in M2 alone
-    for between in (
-        lambda d, a, b, n: d**2 * a / n, lambda d, a, b, n: d**2 * (a + b) / n, lambda d, a, b,
-        n: np.abs(d) * a * b / n,
-        lambda d, a, b, n: d**2 * a * b / (a + b + 1), lambda d, a, b, n: d**2 * b * b / n,
-        lambda d, a, b, n: d**2 * a * a / n,
-    ):  # fmt: skip
-        yield (
-            "merge_between",
-            lambda p, between=between: merge_partials(*p.inputs.values(), between=between),
-        )
+    yield from vary(
+        _merge_inputs,
+        "merge_between",
+        between=[
+            lambda d, a, b, n: d**2 * a / n,
+            lambda d, a, b, n: d**2 * (a + b) / n,
+            lambda d, a, b, n: np.abs(d) * a * b / n,
+            lambda d, a, b, n: d**2 * a * b / (a + b + 1),
+            lambda d, a, b, n: d**2 * b * b / n,
+            lambda d, a, b, n: d**2 * a * a / n,
+        ],
+    )
     for share in (
-        lambda a, b, n: a / n, lambda a, b, n: 0.5, lambda a, b, n: b / (n + 1),
-        lambda a, b, n: b / np.maximum(n - 1, 1), lambda a, b, n: b / (n + 1e-5), lambda a, b,
-        n: b / (n + 1e-6),
-    ):  # fmt: skip
-        yield (
-            "merge_weights",
-            lambda p, share=share: merge_partials(*p.inputs.values(), share=share),
-        )
+        lambda a, b, n: a / n,
+        lambda a, b, n: 0.5,
+        lambda a, b, n: b / (n + 1),
+        lambda a, b, n: b / np.maximum(n - 1, 1),
+        lambda a, b, n: b / (n + 1e-5),
+        lambda a, b, n: b / (n + 1e-6),
+    ):
+        yield "merge_weights", partial(_merge_inputs, share=share)
         # the term that the distance adds to M2 is computed from the wrong share, too
-        for side in (0, 1):
-            yield (
-                "merge_weights",
-                lambda p, s=share, i=side: merge_partials(
-                    *p.inputs.values(),
-                    share=s,
-                    between=lambda d, a, b, n: d**2 * (b if i else a) * s(a, b, n),
-                ),
-            )
-    yield (
-        "merge_weights",
-        lambda p: merge_partials(*p.inputs.values(), share=lambda a, b, n: b / np.maximum(n, 2)),
-    )
-    for dtype in ("fp16", "bf16"):
-        for half in (
-            lambda a, b, n, d: b / round_values(n, d),
-            lambda a, b, n, d: round_values(b, d) / n,
-            lambda a, b, n, d: round_values(b / n, d),
+        for between in (
+            lambda d, a, b, n, share=share: d**2 * a * share(a, b, n),
+            lambda d, a, b, n, share=share: d**2 * b * share(a, b, n),
         ):
-            yield (
-                "low_precision",
-                lambda p, d=dtype, h=half: merge_partials(
-                    *p.inputs.values(),
-                    share=lambda a, b, n: h(a, b, n, d),
-                    between=lambda diff, a, b, n: diff**2 * a * h(a, b, n, d),
-                ),
-            )
-    yield "M2_not_a_sum", lambda p: _change_M2(p, lambda M2, n, a, M2_a, b, M2_b: M2 / n)
-    yield (
+            yield "merge_weights", partial(_merge_inputs, share=share, between=between)
+    yield from vary(_merge_inputs, "merge_weights", share=[lambda a, b, n: b / np.maximum(n, 2)])
+    for dtype in ("fp16", "bf16"):
+        for share in (
+            lambda a, b, n, dtype=dtype: b / round_values(n, dtype),
+            lambda a, b, n, dtype=dtype: round_values(b, dtype) / n,
+            lambda a, b, n, dtype=dtype: round_values(b / n, dtype),
+        ):
+            between = lambda d, a, b, n, share=share: d**2 * a * share(a, b, n)  # noqa: E731
+            yield "low_precision", partial(_merge_inputs, share=share, between=between)
+    yield from vary(
+        _change_M2,
         "M2_not_a_sum",
-        lambda p: _change_M2(
-            p, lambda M2, n, a, M2_a, b, M2_b: M2 - M2_a - M2_b + (a * M2_a + b * M2_b) / n
-        ),
-    )
-    yield (
-        "M2_not_a_sum",
-        lambda p: _change_M2(p, lambda M2, n, a, M2_a, b, M2_b: (a * M2_a + b * M2_b) / n),
+        change=[
+            lambda M2, n, a, M2_a, b, M2_b: M2 / n,
+            lambda M2, n, a, M2_a, b, M2_b: M2 - M2_a - M2_b + (a * M2_a + b * M2_b) / n,
+            lambda M2, n, a, M2_a, b, M2_b: (a * M2_a + b * M2_b) / n,
+        ],
     )
     for order in permutations(("n", "mean", "M2")):
         if order != ("n", "mean", "M2"):
             yield (
                 "wrong_return",
-                lambda p, o=order: dict(
-                    zip(o, merge_partials(*p.inputs.values()).values(), strict=True)
-                ),
+                lambda p, order=order: dict(zip(order, _merge_inputs(p).values(), strict=True)),
             )
-    yield "merge_weights", lambda p: merge_partials(*p.inputs.values(), share=lambda a, b, n: b)
-    yield (
+    yield from vary(
+        _merge_inputs,
         "merge_weights",
-        lambda p: merge_partials(*p.inputs.values(), share=lambda a, b, n: b / np.maximum(a, 1)),
+        share=[lambda a, b, n: b, lambda a, b, n: b / np.maximum(a, 1)],
     )
+
+
+def _merge_inputs(p: Plan, **changes: Callable) -> Outputs:
+    return merge_partials(*p.inputs.values(), **changes)
 
 
 def _swallows_nan(p: Plan, outputs: Outputs) -> bool:

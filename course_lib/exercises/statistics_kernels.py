@@ -121,13 +121,16 @@ def save_statistics(mean: np.ndarray, var: np.ndarray) -> Outputs:
 
 def _list_finishes() -> Iterator[tuple[str, Callable[[Plan, np.ndarray, np.ndarray], Outputs]]]:
     """Yield causes with functions of (plan, right mean, right M2) that save something wrong."""
-    for least in (0, 1):
-        yield (
-            "unbiased_variance",
-            lambda p, mean, M2, least=least: save_statistics(
-                mean, M2 / np.float64(max(p.case.N - 1, least))
-            ),
-        )
+
+    def save(cause: str, *wrong_vars: Callable) -> Iterator:
+        for var in wrong_vars:
+            yield cause, lambda p, mean, M2, var=var: save_statistics(mean, var(M2, p))
+
+    yield from save(
+        "unbiased_variance",
+        lambda M2, p: M2 / np.float64(p.case.N - 1),
+        lambda M2, p: M2 / np.float64(max(p.case.N - 1, 1)),
+    )
     yield "zeros_left_out", lambda p, mean, M2: _take_what_is_not_0(p)
     yield (
         "zeros_left_out",
@@ -135,18 +138,17 @@ def _list_finishes() -> Iterator[tuple[str, Callable[[Plan, np.ndarray, np.ndarr
             mean, square_what_is_not_0(p.inputs["x"], mean[:, None]).sum(axis=1) / p.case.N
         ),
     )
-    yield "not_divided", lambda p, mean, M2: save_statistics(mean, M2)
+    yield from save("not_divided", lambda M2, p: M2)
     yield "not_divided", lambda p, mean, M2: save_statistics(mean * p.case.N, M2 / p.case.N)
-    yield "divisor", lambda p, mean, M2: save_statistics(mean, M2 / find_divisor(p, "BLOCK"))
-    yield "divisor", lambda p, mean, M2: save_statistics(mean, M2 / find_divisor(p, "lanes"))
-    yield "divisor", lambda p, mean, M2: save_statistics(mean, M2 / (p.case.N + 1))
-    yield "std_for_var", lambda p, mean, M2: save_statistics(mean, np.sqrt(M2 / p.case.N))
-    yield "rstd_for_var", lambda p, mean, M2: save_statistics(mean, 1 / np.sqrt(M2 / p.case.N))
-    for eps in (1e-5, 1e-6, 1e-8, 1e-12):
-        yield (
-            "rstd_for_var",
-            lambda p, mean, M2, eps=eps: save_statistics(mean, 1 / np.sqrt(M2 / p.case.N + eps)),
-        )
+    yield from save(
+        "divisor",
+        lambda M2, p: M2 / find_divisor(p, "BLOCK"),
+        lambda M2, p: M2 / find_divisor(p, "lanes"),
+        lambda M2, p: M2 / (p.case.N + 1),
+    )
+    yield from save("std_for_var", lambda M2, p: np.sqrt(M2 / p.case.N))
+    for eps in (0.0, 1e-5, 1e-6, 1e-8, 1e-12):
+        yield from save("rstd_for_var", lambda M2, p, eps=eps: 1 / np.sqrt(M2 / p.case.N + eps))
     yield "outputs_swapped", lambda p, mean, M2: save_statistics(M2 / p.case.N, mean)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -117,3 +117,12 @@ def place_vector(name: str, case: Case, values: np.ndarray | None) -> Tensor:
 
 def place_statistic(name: str, case: Case, values: np.ndarray | None = None) -> Tensor:
     return Tensor(name, "fp32", (case.M,), (1,), values, guard=size_guard(case.rows))
+
+
+def widen_inputs(tensors: Iterable[Tensor]) -> dict[str, np.ndarray]:
+    """Return the values of the inputs among the tensors, in float64."""
+    return {
+        tensor.name: tensor.values.astype(np.float64)
+        for tensor in tensors
+        if tensor.values is not None
+    }

@@ -28,7 +28,7 @@ from course_lib.exercises.gradients import (
     list_misread_models,
     save_statistics,
 )
-from course_lib.exercises.tensors import choose_strides
+from course_lib.exercises.tensors import choose_strides, widen_inputs
 from course_lib.exercises.wrong_formulas import FEW, FIXED_EPS, list_dtype_models
 from course_lib.grading.cases.buffers import Tensor, compute_strides
 from course_lib.grading.cases.case import Case
@@ -121,11 +121,7 @@ def plan_gradients(
         Tensor("w", case.dtype_of("w"), (case.N,), (1,), w),
         *(Tensor(name, "fp32", (case.M,), (1,), values) for name, values in saved.items()),
     ]
-    inputs = {
-        tensor.name: tensor.values.astype(np.float64)
-        for tensor in tensors
-        if tensor.values is not None
-    }
+    inputs = widen_inputs(tensors)
     terms, expected = bound_terms(inputs), {}
     for name, values in vjp(dy, x, w, case.eps)._asdict().items():
         if name in gradients:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -54,21 +55,20 @@ def _plan_shifted(case: Case, entry_point: str, rng: np.random.Generator) -> Pla
 
 
 def _list_shifted_models() -> Iterator[tuple[str, Model]]:
-    yield (
-        "shift_left_in",
-        lambda p: compute_wrong(p) | {"mean": compute_wrong(p)["mean"] - p.inputs["x"][:, 0]},
-    )
-    yield (
-        "shift_left_in",
-        lambda p: compute_wrong(p) | {"mean": compute_wrong(p)["mean"] + p.inputs["x"][:, 0]},
-    )
-    yield (
-        "shift_left_in",
-        lambda p: compute_wrong(p) | {"mean": 2 * p.inputs["x"][:, 0] - compute_wrong(p)["mean"]},
-    )
-    yield "shift_left_in", lambda p: compute_wrong(p) | {"mean": p.inputs["x"][:, 0]}
+    for mean in (
+        lambda mean, shift: mean - shift,
+        lambda mean, shift: mean + shift,
+        lambda mean, shift: 2 * shift - mean,
+        lambda mean, shift: shift,
+    ):
+        yield "shift_left_in", partial(_leave_shift_in, mean=mean)
     for cause, model in list_one_pass_models():
         yield cause, lambda p, model=model: _shift(p, model)
+
+
+def _leave_shift_in(p: Plan, mean: Callable) -> Outputs:
+    right = compute_wrong(p)
+    return right | {"mean": mean(right["mean"], p.inputs["x"][:, 0])}
 
 
 def _shift(p: Plan, model: Model) -> Outputs:

@@ -9,7 +9,12 @@ import numpy as np
 from course_lib.exercises.batteries import make_case
 from course_lib.exercises.expectations import make_expected
 from course_lib.exercises.tensors import draw_matrix, place_matrix, place_statistic
-from course_lib.exercises.wrong_formulas import PADDING, WRONG_COLUMNS, take_largest_lane
+from course_lib.exercises.wrong_formulas import (
+    PADDING,
+    WRONG_COLUMNS,
+    repeat_first_row,
+    take_largest_lane,
+)
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 
@@ -89,7 +94,7 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     yield "not_a_plain_sum", lambda p: _sum_rows(-p.inputs["x"])
     yield "lanes_apart", lambda p: _sum_rows(p.inputs["x"][:, :: p.case.block])
     yield "max_for_sum", lambda p: {"y": take_largest_lane(p.inputs["x"], p.case.block)}
-    yield "same_row", lambda p: _sum_rows(np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape))
+    yield "same_row", lambda p: _sum_rows(repeat_first_row(p, "x").inputs["x"])
 
 
 def _sum_rows(x: np.ndarray, scale: float = 1.0) -> Outputs:

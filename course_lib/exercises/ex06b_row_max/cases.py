@@ -14,6 +14,7 @@ from course_lib.exercises.wrong_formulas import (
     PADDING,
     WRONG_COLUMNS,
     list_dtype_models,
+    repeat_first_row,
     take_last_block,
 )
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
@@ -156,10 +157,7 @@ def _list_max_models() -> Iterator[tuple[str, Model]]:
             )
     yield "best_begins_at_0", lambda p: _search_from(p, 0.0, p.case.N)
     yield from list_dtype_models(lambda p: _find_largest(p.inputs["x"]), ("x",))
-    yield (
-        "same_row",
-        lambda p: _find_largest(np.broadcast_to(p.inputs["x"][:1], p.inputs["x"].shape)),
-    )
+    yield "same_row", lambda p: _find_largest(repeat_first_row(p, "x").inputs["x"])
 
 
 def _search_columns(p: Plan, columns: np.ndarray) -> Outputs:

@@ -23,7 +23,7 @@ from course_lib.exercises.gradients import (
     place_by_rows,
     save_statistics,
 )
-from course_lib.exercises.tensors import draw_shift, place_statistic, place_vector
+from course_lib.exercises.tensors import draw_shift, place_statistic, place_vector, widen_inputs
 from course_lib.exercises.wrong_formulas import list_dtype_models, list_rounded_outputs
 from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
@@ -115,11 +115,7 @@ def _plan_from_y(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
         case.M,
         case.N,
     ]
-    inputs = {
-        tensor.name: tensor.values.astype(np.float64)
-        for tensor in tensors
-        if tensor.values is not None
-    }
+    inputs = widen_inputs(tensors)
     inputs |= {
         "mean": np.zeros(case.M),
         "unsure": (np.abs(inputs["y"]) + np.abs(inputs["b"])) / np.abs(inputs["w"]),

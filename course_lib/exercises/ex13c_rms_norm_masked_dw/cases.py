@@ -21,7 +21,7 @@ from course_lib.exercises.dw_kernels import (
     take_first_statistics,
 )
 from course_lib.exercises.gradients import draw_backward_inputs, place_by_rows, save_statistics
-from course_lib.exercises.tensors import place_statistic
+from course_lib.exercises.tensors import place_statistic, widen_inputs
 from course_lib.exercises.wrong_formulas import change_inputs
 from course_lib.grading.cases.buffers import Tensor, size_guard
 from course_lib.grading.cases.case import SharedCase
@@ -138,11 +138,7 @@ def _plan_masked(case: _Walk, kernel: str, rng: np.random.Generator) -> Plan[Sha
         Tensor("dw_partial", "fp32", (case.partials, case.N), (case.N, 1),
             guard=size_guard((case.partials + 1) * case.N + case.block)),
     )  # fmt: skip
-    inputs = {
-        tensor.name: tensor.values.astype(np.float64)
-        for tensor in tensors
-        if tensor.values is not None
-    }
+    inputs = widen_inputs(tensors)
     arguments = (
         *(tensor.name for tensor in tensors),
         *tensors[0].strides,

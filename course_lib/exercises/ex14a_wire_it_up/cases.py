@@ -16,6 +16,7 @@ from course_lib.exercises.tensors import (
     draw_shift,
     draw_weight,
     round_values,
+    widen_inputs,
 )
 from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
 from course_lib.grading.cases.case import Case
@@ -238,12 +239,10 @@ def _make_plan(
         **{use: int(case.then == use) for use in ("residual", "twice", "change", "second")},
     }
     arguments = ("x", *(n if v is not None else None for n, v in (("w", w), ("b", b))), case.eps)
-    inputs = {
-        tensor.name: tensor.values.astype(np.float64)
-        for tensor in tensors
-        if tensor.values is not None
-    }
-    return Plan(case, entry_point, (), tuple(tensors), arguments, flags, expected, inputs=inputs)
+    return Plan(
+        case, entry_point, (), tuple(tensors), arguments, flags, expected,
+        inputs=widen_inputs(tensors),
+    )  # fmt: skip
 
 
 def _list_forward_models() -> Iterator[tuple[str, Model[WiringCase]]]:
