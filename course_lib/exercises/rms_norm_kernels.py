@@ -48,13 +48,8 @@ from course_lib.norms import reference
 
 ONE_BLOCK_CASES = (
     make_case("worked example", 3, 8, 8),
-    make_case(
-        "padded, mean 3",
-        5,
-        17,
-        32,
-        mistake="the sum is divided by the lanes, or the mean is subtracted",
-    ),
+    make_case("padded, mean 3", 5, 17, 32,
+        mistake="the sum is divided by the lanes, or the mean is subtracted"),
     make_case("one column", 2, 1, 16, mistake="a mean is subtracted: y is 0", mean=0.0),
     make_case("one row", 1, 129, 256, "M = 1, 127 padded lanes", mean=0.0),
     make_case("long row", 2, 1000, 1024),
@@ -72,28 +67,20 @@ ONE_BLOCK_CASES = (
     make_case("fp32 in", 2, 33, 64, dtypes=(("y", "fp16"), ("w", "bf16"))),
     make_case("many rows", 1200, 3, 16),
     make_case("8200 columns", 1, 8200, 16384),
-    make_case(
-        "sliced", 4, 50, 64, "the matrices are slices of wider ones, so their row strides differ"
-    ),
+    make_case("sliced", 4, 50, 64,
+        "the matrices are slices of wider ones, so their row strides differ"),
     make_case("a NaN row", 4, 19, 32),
-    make_case(
-        "an Inf row", 4, 19, 32, "row 1 holds an Inf: there y is NaN, and 0 in the rest of the row"
-    ),
+    make_case("an Inf row", 4, 19, 32,
+        "row 1 holds an Inf: there y is NaN, and 0 in the rest of the row"),
     make_case("far rows", 4, 17, 32),
-)
+)  # fmt: skip
 
 
 # A row may have more columns than BLOCK.
 BLOCKED_CASES = (
     make_case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks"),
-    make_case(
-        "padded, mean 3",
-        5,
-        17,
-        8,
-        "7 padded lanes, mean 3",
-        "the sum is divided by the lanes, or the mean is subtracted",
-    ),
+    make_case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3",
+        "the sum is divided by the lanes, or the mean is subtracted"),
     make_case("one short block", 3, 7, 16),
     make_case("one full block", 3, 64, 64, mean=0.0),
     make_case("one column", 2, 1, 16, mistake="a mean is subtracted: y is 0", mean=0.0),
@@ -113,15 +100,13 @@ BLOCKED_CASES = (
     make_case("fp32 in", 2, 33, 16, dtypes=(("y", "fp16"), ("w", "bf16"))),
     make_case("many rows", 1200, 20, 16),
     make_case("16400 columns", 1, 16400, 256),
-    make_case(
-        "sliced", 4, 50, 16, "the matrices are slices of wider ones, so their row strides differ"
-    ),
+    make_case("sliced", 4, 50, 16,
+        "the matrices are slices of wider ones, so their row strides differ"),
     make_case("a NaN row", 4, 19, 8),
-    make_case(
-        "an Inf row", 4, 19, 8, "row 1 holds an Inf: there y is NaN, and 0 in the rest of the row"
-    ),
+    make_case("an Inf row", 4, 19, 8,
+        "row 1 holds an Inf: there y is NaN, and 0 in the rest of the row"),
     make_case("far rows", 4, 17, 8),
-)
+)  # fmt: skip
 
 
 def plan_rms_norm(case: Case, kernel: str, rng: np.random.Generator, sweeps: int = 1) -> Plan:

@@ -75,28 +75,14 @@ _COMMON = (
 )  # fmt: skip
 LAYER_NORM_CASES = (
     *_COMMON,
-    make_case(
-        "constant row",
-        2,
-        20,
-        0,
-        "xhat is 0 and rstd is 1 / sqrt(eps)",
-        "rstd is computed anew, without eps",
-    ),
-)
+    make_case("constant row", 2, 20, 0, "xhat is 0 and rstd is 1 / sqrt(eps)",
+        "rstd is computed anew, without eps"),
+)  # fmt: skip
 RMS_NORM_CASES = (
     *_COMMON,
-    make_case(
-        "zero row",
-        2,
-        20,
-        0,
-        "every element of x is 0",
-        "rstd is computed anew, without eps",
-        mean=0.0,
-        eps=1e-3,
-    ),
-)
+    make_case("zero row", 2, 20, 0, "every element of x is 0", "rstd is computed anew, without eps",
+        mean=0.0, eps=1e-3),
+)  # fmt: skip
 
 
 def plan_gradients(

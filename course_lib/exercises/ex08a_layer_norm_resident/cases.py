@@ -15,9 +15,8 @@ LAYER_NORM_RESIDENT = (
     make_case("a row too many", 5, 12, 16),
     make_case("one row, many asked", 1, 30, 32),
     make_case("one column", 3, 1, 16, "N = 1: the variance is 0, so y is b", rows=2, mean=0.0),
-    make_case(
-        "many rows", 150, 20, 32, "10 programs of 16 rows, the last one partly filled", rows=16
-    ),
+    make_case("many rows", 150, 20, 32, "10 programs of 16 rows, the last one partly filled",
+        rows=16),
     make_case("many programs", 299, 3, 16),
     make_case("small spread", 3, 100, 128, rows=2),
     make_case("tiny eps", 3, 96, 128, rows=2),
@@ -34,25 +33,13 @@ LAYER_NORM_RESIDENT = (
     make_case("fp32 out", 2, 33, 64, rows=2),
     make_case("fp32 in", 2, 33, 64, rows=2),
     make_case("8200 columns", 1, 8200, 16384),
-    make_case(
-        "sliced",
-        5,
-        50,
-        64,
-        "x and y are slices of wider matrices, so their row strides differ",
-        rows=2,
-    ),
+    make_case("sliced", 5, 50, 64,
+        "x and y are slices of wider matrices, so their row strides differ", rows=2),
     make_case("a NaN row", 4, 19, 32, rows=4),
     make_case("an Inf row", 4, 19, 32, rows=4),
-    make_case(
-        "far rows",
-        5,
-        17,
-        32,
-        "rows 1.5 * 2^30 elements apart: within a tile, too, they pass 2^32",
-        rows=4,
-    ),
-)
+    make_case("far rows", 5, 17, 32,
+        "rows 1.5 * 2^30 elements apart: within a tile, too, they pass 2^32", rows=4),
+)  # fmt: skip
 
 
 PARTS = {
