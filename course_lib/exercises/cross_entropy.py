@@ -1,5 +1,5 @@
-"""The cross entropy of long rows, forward and backward: the inputs that find its bugs, and its
-wrong formulas."""
+"""What the cross entropies of rows share: cases, the plan of the forward pass, and wrong
+formulas."""
 
 from __future__ import annotations
 

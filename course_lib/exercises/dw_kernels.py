@@ -1,8 +1,9 @@
-"""dw and db as kernels, under a lock, in two stages and persistent: the inputs that find their
-bugs, and their wrong formulas.
+"""What the kernels for dw and db share, under a lock, in two stages and persistent: plans and wrong
+formulas.
 
 Programs share memory here, so a case is launched several times with its programs interleaved. This
-finds races and deadlocks, and results whose bits depend on the order where they must not."""
+finds races and deadlocks, and results whose bits depend on the order where they must not.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""dx of LayerNorm and RMSNorm as kernels: the inputs that find their bugs, and their wrong
-formulas."""
+"""What the kernels for dx share, and the functions for it: the plan and wrong formulas."""
 
 from __future__ import annotations
 

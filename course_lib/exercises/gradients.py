@@ -1,5 +1,5 @@
-"""Parts that the families of backward passes share: dy, x, w and the saved statistics, the errors
-that fp32 may make, and wrong xhats."""
+"""What backward passes share: dy, x, w and the saved statistics, the errors that fp32 may make, and
+wrong xhats."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""LayerNorm forward, in one block, blocked and resident: the inputs that find its bugs, and its
-wrong formulas."""
+"""What the kernels of LayerNorm forward share: cases, plan and wrong formulas."""
 
 from __future__ import annotations
 

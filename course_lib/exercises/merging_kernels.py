@@ -1,5 +1,4 @@
-"""Mean and rstd of rows from the statistics of their chunks, which are given, or which the programs
-of a row tell one another: inputs that find the bugs of such kernels, and wrong formulas."""
+"""What the kernels share that merge the statistics of a row's chunks: wrong formulas."""
 
 from __future__ import annotations
 

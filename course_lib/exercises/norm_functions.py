@@ -1,5 +1,4 @@
-"""LayerNorm and RMSNorm in PyTorch operations: the inputs that find their bugs, and their wrong
-formulas."""
+"""What LayerNorm and RMSNorm in PyTorch operations share: cases, plan and wrong axes."""
 
 from __future__ import annotations
 

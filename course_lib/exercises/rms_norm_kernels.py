@@ -1,5 +1,5 @@
-"""RMSNorm forward, alone and with the residual added: the inputs that find its bugs, and its wrong
-formulas."""
+"""What the kernels of RMSNorm forward share, alone and with the residual added: cases, plans and
+wrong formulas."""
 
 from __future__ import annotations
 

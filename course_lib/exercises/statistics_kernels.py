@@ -1,5 +1,5 @@
-"""Mean and variance of streamed rows as kernels, in two sweeps and by Welford: inputs that find
-their bugs, wrong formulas."""
+"""What the kernels for mean and variance of streamed rows share: cases, the plan and wrong
+formulas."""
 
 from __future__ import annotations
 

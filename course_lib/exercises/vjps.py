@@ -1,5 +1,4 @@
-"""The gradients of LayerNorm and RMSNorm in PyTorch operations: the inputs that find their bugs,
-and their wrong formulas."""
+"""What the gradients in PyTorch operations share: cases, the plan and wrong formulas."""
 
 from __future__ import annotations
 

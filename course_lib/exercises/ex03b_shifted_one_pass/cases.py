@@ -25,8 +25,6 @@ from course_lib.grading.cases.buffers import Tensor
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 
-# ---- one pass over a shifted row, and a row that defeats it
-
 SHIFTED = name_cases(
     "shifted_one_pass",
     (

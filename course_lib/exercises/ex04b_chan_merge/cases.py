@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from course_lib.exercises.statistics_functions import MERGE_TWO
+from course_lib.exercises.merging_functions import MERGE_TWO
 
 PARTS = {"merge": MERGE_TWO}

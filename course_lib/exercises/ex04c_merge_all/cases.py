@@ -10,7 +10,7 @@ import numpy as np
 
 from course_lib.exercises.batteries import name_cases
 from course_lib.exercises.expectations import bound_welford, half_ulp, make_expected
-from course_lib.exercises.statistics_functions import (
+from course_lib.exercises.merging_functions import (
     LOST_PARTIALS,
     MERGE_TWO,
     choose_partials,
@@ -20,8 +20,6 @@ from course_lib.exercises.statistics_functions import (
 from course_lib.grading.cases.buffers import Tensor, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
-
-# ---- many partial statistics
 
 MERGE_ALL = name_cases(
     "merge_all",

@@ -172,8 +172,6 @@ def _list_backward_models() -> Iterator[tuple[str, Model]]:
     yield "same_row", lambda p: _compute_wrong_dx(repeat_first_row(p, "x"))
 
 
-# ---- the entry points
-
 FORWARD = name_cases("cross_entropy_kernel", LONG_ROW_CASES)
 BACKWARD = name_cases(
     "cross_entropy_dx_kernel",

@@ -24,8 +24,6 @@ from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.norms import reference
 
-# ---- logits that nobody stores
-
 
 @dataclass(frozen=True)
 class LinearCase(Case):
