@@ -91,26 +91,29 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tuning": {"base", "compiler", "kernels", "bench"},
     "grading.verdict": {"base"},
     "grading.cases": {"base", "launching", "tuning"},
-    "grading.submission": {"base", "catalog", "sandbox", "grading.verdict"},
+    "grading.kind": {"base", "launching", "sandbox"},  # imports the kinds by name
+    "grading.submission": {"base", "catalog", "sandbox", "grading.verdict", "grading.kind"},
     "grading.execution": {"base", "compiler", "interpreter", "launching", "norms", "sandbox",
-        "grading.cases", "grading.submission", "grading.verdict"},
+        "grading.kind", "grading.cases", "grading.submission", "grading.verdict"},
     "grading.judging": {"base", "compiler", "launching", "grading.cases", "grading.submission",
-        "grading.verdict"},
+        "grading.kind", "grading.verdict"},
+    "grading.kinds": {"base", "launching", "sandbox", "grading.kind", "grading.submission",
+        "grading.judging"},
     "exercises": {"base", "catalog", "norms.reference", "norms.statistics", "tuning",
         "grading.cases", "grading.judging"},
     "grading": {
         "base", "catalog", "compiler", "launching", "sandbox", "tuning", "grading.verdict",
-        "grading.cases", "grading.submission", "grading.execution",
+        "grading.cases", "grading.kind", "grading.submission", "grading.execution",
         "grading.judging", "exercises",
     },
     "grading.public": {  # the face of the grader, for lessons
         "catalog", "sandbox", "grading", "grading.verdict", "grading.cases", "grading.submission",
-        "grading.execution", "grading.judging",
+        "grading.kind", "grading.execution", "grading.judging",
         "exercises",
     },
     "learner": {"base", "catalog", "grading.verdict"},
     "classroom": {"base", "catalog", "sandbox", "grading", "grading.verdict", "grading.cases",
-        "grading.judging"},
+        "grading.kind", "grading.judging"},
     "hunt": {"base", "catalog", "grading.public", "learner"},
     "doctor": {"base", "interpreter"},
     "lessons": {
@@ -121,11 +124,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "authoring": {
         "compiler",
         "base", "catalog", "learner", "lessons", "bench", "hunt", "grading", "grading.verdict",
-        "grading.cases", "grading.submission", "grading.execution",
+        "grading.kind", "grading.cases", "grading.submission", "grading.execution",
         "grading.judging", "exercises",
     },
     "cli": {"base", "sandbox", "catalog", "learner", "grading", "grading.verdict", "grading.cases",
-        "bench", "tuning", "classroom", "doctor", "lessons", "authoring"},
+        "grading.kind", "bench", "tuning", "classroom", "doctor", "lessons", "authoring"},
 }  # fmt: skip
 
 

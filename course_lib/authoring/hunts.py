@@ -28,6 +28,7 @@ from course_lib.catalog.cut import drop_marks
 from course_lib.exercises import find_parts
 from course_lib.grading.cases.case import Case, SharedCase
 from course_lib.grading.judging.judge import Judged
+from course_lib.grading.kind import find_kind
 from course_lib.grading.trials import run_cases
 from course_lib.hunt.collection import FILE, IMPORTS, Hunt, pack, read_built, read_hunts
 from course_lib.hunt.draw import DAILY
@@ -62,7 +63,7 @@ def list_exercises() -> list[Exercise]:
     return [
         exercise
         for exercise in catalog.exercises().values()
-        if exercise.kind == "kernel"
+        if find_kind(exercise.kind).is_of_kernels
         and len(exercise.entry_points) == 1
         and not exercise.optional
         and {type(case) for case in _read_battery(exercise)} <= {Case, SharedCase}

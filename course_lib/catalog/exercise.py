@@ -19,7 +19,7 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import Translate, choose_language, translate
 
-KINDS = ("kernel", "torch", "numpy", "autograd", "tests")
+KINDS = paths.list_kinds()
 STEM = re.compile(r"ex(\d\d[a-z])_[a-z0-9_]+")
 _FROM_THE_STEM = ("id", "lesson", "file")
 # the types of fields, in words for an author
@@ -193,6 +193,21 @@ def get(exercise_id: str) -> Exercise:
             f"there is no exercise {exercise_id!r}. There are: {', '.join(exercises())}."
         )
     return exercises()[wanted]
+
+
+def find(names: list[str]) -> list[Exercise]:
+    """Find the exercises that are meant by ids, such as "07a", and by lessons' numbers, such as
+    "07"; each of them once.
+
+    The number of a lesson does not mean its optional task.
+
+    Raises: CourseError if there is no exercise of a name.
+    """
+    found = {}
+    for name in names:
+        of_lesson = [exercise for exercise in required().values() if exercise.lesson == name]
+        found |= {exercise.id: exercise for exercise in of_lesson or [get(name)]}
+    return list(found.values())
 
 
 def _has_type(value: Any, annotation: str) -> bool:

@@ -262,14 +262,20 @@ def check(
             "name the exercise that the file belongs to: `course check ID --file PATH`.",
             param_hint="ID",
         )
-    from course_lib.cli import exercise, status
+    from course_lib import catalog
+    from course_lib.grading import kind, warming
 
-    names = [found.id for found in status.find(exercise_ids or [])]
+    exercises = catalog.find(exercise_ids or [])
+    names = [exercise.id for exercise in exercises]
     if len(names) > 1 and (file or as_json):
         raise typer.BadParameter(
             f"these are {', '.join(names)}: with --file or --json, name one of them.",
             param_hint="ID",
         )
+    if exercises:  # these processes start while this one imports what judges and prints
+        warming.prepare(kind.find_kind(exercises[0].kind).choose_mode(None))
+    from course_lib.cli import exercise
+
     return max(
         exercise.check(name, file, secret_file, as_json, require_tier) for name in names or [None]
     )
@@ -376,7 +382,9 @@ def status(
         status_page.write(page)
         print(f"written to {page}")
         return 0
-    chosen = where.find(exercise_ids or [])
+    from course_lib import catalog
+
+    chosen = catalog.find(exercise_ids or [])
     if as_json:
         print(where.as_json(chosen))
     else:

@@ -88,23 +88,6 @@ def chosen(exercise_id: str | None) -> Exercise:
     return exercise
 
 
-def find(names: list[str]) -> list[Exercise]:
-    """Find the exercises that are meant by ids, such as "07a", and by lessons' numbers, such as
-    "07"; each of them once.
-
-    The number of a lesson does not mean its optional task.
-
-    Raises: CourseError if there is no exercise of a name.
-    """
-    found = {}
-    for name in names:
-        of_lesson = [
-            exercise for exercise in catalog.required().values() if exercise.lesson == name
-        ]
-        found |= {exercise.id: exercise for exercise in of_lesson or [catalog.get(name)]}
-    return list(found.values())
-
-
 def state(record: ExerciseProgress | None) -> str:
     """Return the last verdict's status; a pass that was reset since is still a pass."""
     record = record or ExerciseProgress()

@@ -13,6 +13,7 @@ from course_lib.grading.execution.runner import Run, run
 from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.elements import Element
 from course_lib.grading.judging.judge import Judged
+from course_lib.grading.kind import find_kind, find_mode
 from course_lib.grading.report import SIGNS, Report, describe_status, make_report, quote_line
 from course_lib.grading.steps import KnownSlip, Task, TryCase, check_step, make_try
 from course_lib.grading.steps import warm as warm_steps
@@ -35,7 +36,8 @@ __all__ = [
     "Kernels", "KnownSlip",
     "NotAttempted", "Plan", "Report", "ResourceLimits", "Run", "SharedCase", "Task", "Tensor",
     "TryCase", "Unreadable", "Verdict",
-    "check", "check_step", "compute_strides", "describe_status", "from_dict", "list_cases",
+    "check", "check_step", "compute_strides", "describe_status", "find_kind", "find_mode",
+    "from_dict", "list_cases",
     "make_report",
     "make_sentence", "make_try", "name_cause", "quote_line", "read_own_attempt", "read_text", "run",
     "run_cases", "size_guard",

@@ -11,6 +11,7 @@ from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise
 from course_lib.grading.judging.causes import make_sentence
 from course_lib.grading.judging.wording import BEYOND, format_number
+from course_lib.grading.kind import find_kind
 from course_lib.grading.verdict import (
     ERROR,
     FAIL,
@@ -107,7 +108,7 @@ def make_report(verdict: Verdict, exercise: Exercise) -> Report:
         else _("{right} of {cases} cases right")
     )
     count = words.format(right=right, cases=len(verdict.cases))
-    if exercise.kind == "tests":
+    if find_kind(exercise.kind).counts_parts:
         caught = verdict.count_right_parts(exercise.entry_points)
         count = _("{caught} of {bugs} bugs caught").format(
             caught=caught, bugs=len(exercise.entry_points)

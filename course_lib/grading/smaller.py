@@ -24,6 +24,7 @@ from course_lib.grading.cases.small import list_small_cases
 from course_lib.grading.execution import runner
 from course_lib.grading.judging import diagnosis, wording
 from course_lib.grading.judging.judge import Judged, forget_minor_fault, judge_case
+from course_lib.grading.kind import find_mode
 from course_lib.grading.submission.source import Kernels
 from course_lib.launching.faults import FaultKind
 from course_lib.sandbox.jobs import ResourceLimits
@@ -82,8 +83,10 @@ class SmallCases:
         """Run the candidates and yield them judged, the easiest first. The field ``ran`` is False
         if one raises or does not finish."""
         plans = make_small_plans(part, shown.case, shown.entry_point)
-        mode, limits = ("cpu", None) if self.mode == "gpu" else (self.mode, self.limits)
-        limits = limits or ResourceLimits.for_mode(mode)
+        mode, limits = self.mode, self.limits
+        if find_mode(mode).compiles:
+            mode, limits = find_mode(mode).interpreted_by, None
+        limits = limits or find_mode(mode).limits
         limits = replace(
             limits, case=min(limits.case, _CASE_SECONDS), total=min(limits.total, _TOTAL_SECONDS)
         )

@@ -18,6 +18,7 @@ from course_lib.base.installation import environment_fault
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import join_sentences
 from course_lib.catalog import Exercise
+from course_lib.grading import warming
 from course_lib.grading.cases.buffers import Tensor, compute_strides, size_guard
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Plan
@@ -26,17 +27,13 @@ from course_lib.grading.execution import runner
 from course_lib.grading.grade import grade_tries
 from course_lib.grading.judging.causes import make_sentence
 from course_lib.grading.judging.judge import Judged
+from course_lib.grading.kind import find_kind, find_mode
 from course_lib.grading.running import judge_run
 from course_lib.grading.submission import places, reader
 from course_lib.grading.submission.source import Unreadable
 from course_lib.grading.verdict import ERROR, FAIL, NOT_ATTEMPTED, Verdict
 
 CELL = "this cell"
-_GIVEN = {
-    "kernel": "import math\nimport triton\nimport triton.language as tl",
-    "torch": "import math\nimport torch",
-    "numpy": "import math\nimport numpy as np",
-}
 _CASE_SECONDS = 5.0  # far more than a try takes
 # difference between two right orders of operations, as a part of the largest number
 _ROUNDING = {"fp16": 2.0**-10, "bf16": 2.0**-7}
@@ -139,7 +136,7 @@ def check_step(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
     verdict then.
     """
     started = time.monotonic()
-    mode = task.kind if task.kind != "kernel" else mode
+    mode = find_kind(task.kind).choose_mode(mode)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
@@ -161,18 +158,21 @@ def warm(kind: str, mode: str) -> None:
 
     Raises: EnvironmentFault or WorkerFailure if one of them does not start.
     """
-    running = background.start(lambda: runner.warm(mode if kind == "kernel" else kind))
+    mode = find_kind(kind).choose_mode(mode)
+    running = background.start(lambda: runner.warm(mode))
     reader.warm()
-    if kind == "kernel" and mode == "cpu":
+    if find_mode(mode).asks_compiler:
         compiler.warm()
     running.result()
 
 
 def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
-    warming = background.start(lambda: runner.warm(mode))  # in parallel with the reader
+    warming.prepare(mode)
     step = _make_exercise(task)
     try:
-        kernels = reader.read(step, text, CELL, unsolved=task.unsolved, given=_GIVEN[task.kind])
+        kernels = reader.read(
+            step, text, CELL, unsolved=task.unsolved, given=find_kind(task.kind).step_imports
+        )
     except Unreadable as unreadable:
         return _write_unreadable(task, text, unreadable, mode)
     if kernels is None:
@@ -183,10 +183,8 @@ def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
             _("The cell is as the course wrote it."),
             mode=mode,
         )
-    # Wait, so that no second server is started. If the start failed, the run raises the error.
-    warming.exception()
-    limits = runner.ResourceLimits.for_mode(mode)
-    limits = limits if mode == "gpu" else replace(limits, case=_CASE_SECONDS)
+    limits = find_mode(mode).limits
+    limits = limits if find_mode(mode).compiles else replace(limits, case=_CASE_SECONDS)
     verdict, judged = grade_tries(step, text, kernels, plans, mode, limits)
     if verdict.status != FAIL:
         return verdict
@@ -233,7 +231,11 @@ def _run_slip(
     key = (mode, task.id, slip.cell)
     if key not in _slipped:
         kernels = reader.read(
-            _make_exercise(task), slip.cell, CELL, unsolved="", given=_GIVEN[task.kind]
+            _make_exercise(task),
+            slip.cell,
+            CELL,
+            unsolved="",
+            given=find_kind(task.kind).step_imports,
         )
         assert kernels is not None, f"step {task.id}: a slip is no empty cell"
         run = runner.run(kernels, plans, mode, limits)
@@ -283,7 +285,7 @@ def _write_unreadable(task: Task, text: str, unreadable: Unreadable, mode: str) 
             "{cell} has no function named `{name}`, and the check calls it by that name. Give it"
             " back."
         )
-        if task.kind == "kernel":
+        if find_kind(task.kind).is_of_kernels:
             words = _(
                 "{cell} has no kernel named `{name}`, and the check calls it by that name. Give it"
                 " back."

@@ -116,7 +116,7 @@ def test_what_is_laid_out_is_as_make_lint_wants_it(checkout, what, name):
             "there is no 'chapter' to be made. There are: exercise, lesson, picture, kernel.",
         ),
         (("lesson", "98_x", "--kind", "torch"), "--kind belongs to a new exercise"),
-        (("exercise", "98a_x", "--kind", "jax"), "kind 'jax' is none of kernel, torch, numpy"),
+        (("exercise", "98a_x", "--kind", "jax"), "kind 'jax' is none of kernel, numpy, torch"),
     ],
 )
 def test_a_slip_is_one_line_and_writes_nothing(checkout, capsys, arguments, says):

@@ -190,7 +190,9 @@ def test_machine_code_is_made_for_every_dtype_of_every_pointer(monkeypatch):
     monkeypatch.setattr(
         helper,
         "ask",
-        lambda kernels, limit: asked.extend(kernels) or [CompilerAnswer() for _ in kernels],
+        lambda kernels, limit, is_over=None: (
+            asked.extend(kernels) or [CompilerAnswer() for _ in kernels]
+        ),
     )
     pairs = [
         ("fp16", "fp16"),

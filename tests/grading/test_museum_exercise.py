@@ -115,13 +115,13 @@ def test_partial_credit_counts_the_tests_and_shows_one_that_is_written(tmp_path)
 
 def test_the_order_is_drawn_at_each_check_and_leaves_the_verdict_as_it_is(tmp_path, monkeypatch):
     orders = []
-    write_job = runner._write_job
+    list_inputs = runner._list_inputs
 
-    def watch(folder, kernels, plans):
+    def watch(kernels, plans):
         orders.append([plan.case.name for plan in plans])
-        return write_job(folder, kernels, plans)
+        return list_inputs(kernels, plans)
 
-    monkeypatch.setattr(runner, "_write_job", watch)
+    monkeypatch.setattr(runner, "_list_inputs", watch)
     wrong = SOLUTION.read_text().replace("+ 10\n", "+ 0.01\n")
     verdicts = [hand_in(tmp_path, wrong) for _ in range(2)]
     names = [case.name for case in CASES]

@@ -1,14 +1,16 @@
 """Check whether a GPU's compiler accepts the kernel, also without a GPU: the interpreter runs code
 that the compiler refuses.
 
-Only kernels that passed are compiled: for a wrong one another verdict is more useful. The process
-that compiles takes seconds to start, so it is started while the cases run. It compiles while a case
-is run a second time.
+Only a kernel that passes needs the answer: for a wrong one another verdict is more useful. The
+process that compiles takes time to start, so it is started while the cases run. It compiles while a
+case is run a second time; if a person waits for the verdict, it compiles while the cases run, and
+stops at the first wrong one.
 """
 
 from __future__ import annotations
 
 import ast
+import threading
 from collections import OrderedDict
 from concurrent.futures import Future
 
@@ -35,7 +37,7 @@ class CompilerFailure(Exception):
 
 class Compilation:
     """The compilation of one file's kernels. The constructor starts the process that compiles;
-    :meth:`ask` gives it the kernels."""
+    :meth:`ask` gives it the kernels, and :meth:`stop` ends it if the answer is not needed."""
 
     def __init__(self, kernels: Kernels, plans: list[Plan], file: str):
         self._source, self._file = kernels.source, file
@@ -50,12 +52,18 @@ class Compilation:
         }
         self._plans = _find_specialisations(plans)
         self._warmed = background.start(self._warm)
+        self._is_stopped = threading.Event()
         self._answer: Future[CompileError | None] | None = None
 
     def ask(self) -> None:
         """Begin to compile the kernels for each specialisation that the cases use, unless the same
-        text was accepted before."""
-        self._answer = background.start(self._compile)
+        text was accepted before, or this has begun."""
+        if self._answer is None:
+            self._answer = background.start(self._compile)
+
+    def stop(self) -> None:
+        """End the compilation. Its answer is not asked for afterwards."""
+        self._is_stopped.set()
 
     def find_refusal(self) -> CompileError | None:
         """Wait for the compiler. Returns the first refusal, or None.
@@ -63,8 +71,7 @@ class Compilation:
         Raises: CompilerFailure; EnvironmentFault if there is no compiler to ask on this machine;
         OSError.
         """
-        if self._answer is None:
-            self.ask()
+        self.ask()
         assert self._answer is not None
         return self._answer.result()
 
@@ -85,8 +92,12 @@ class Compilation:
         )
         refusal = None
         for _try in range(_TRIES):
+            if self._is_stopped.is_set():
+                return None
             try:
-                check_compiles(source, self._plans, arch=ARCH, limit=_LIMIT)
+                check_compiles(
+                    source, self._plans, arch=ARCH, limit=_LIMIT, is_over=self._is_stopped.is_set
+                )
             except CompileError as error:
                 if error.cause not in ("crash", "timeout"):
                     return error

@@ -1,0 +1,17 @@
+"""Functions in PyTorch operations."""
+
+from __future__ import annotations
+
+from course_lib.grading.kind import WITH_PYTORCH, Mode
+from course_lib.grading.kinds._functions import FunctionKind
+
+
+class TorchKind(FunctionKind):
+    """The learner writes functions that take and return tensors."""
+
+    modes = (Mode("torch", "functions:TorchFunctions", limits=WITH_PYTORCH),)
+    needs_pytorch = True
+    step_imports = "import math\nimport torch"
+
+
+KIND = TorchKind()
