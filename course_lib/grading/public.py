@@ -4,12 +4,12 @@ it."""
 from __future__ import annotations
 
 from course_lib import catalog
+from course_lib.exercises import find_parts
 from course_lib.grading.cases.buffers import Tensor, compute_strides, size_guard
 from course_lib.grading.cases.case import Case, SharedCase
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.check import check
 from course_lib.grading.execution.runner import Run, run
-from course_lib.grading.families import find_parts
 from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.elements import Element
 from course_lib.grading.judging.judge import Judged

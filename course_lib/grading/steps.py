@@ -300,7 +300,7 @@ def _write_unreadable(task: Task, text: str, unreadable: Unreadable, mode: str) 
 def _make_exercise(task: Task) -> Exercise:
     return Exercise(
         id=task.id, lesson=task.id[:2], file=CELL, title="", objective="", kind=task.kind,
-        family="", entry_points=(task.entry_point,),
+        entry_points=(task.entry_point,),
         difficulty=1, minutes=2, needs_gpu=False, prerequisites=(), hints=(), stretch="",
         debrief="",
     )  # fmt: skip
