@@ -21,10 +21,9 @@ from dataclasses import replace
 from typing import Any
 
 from course_lib import catalog
-from course_lib.authoring import mutants
 from course_lib.base import paths
 from course_lib.base.files import write_atomic
-from course_lib.catalog import Exercise, texts
+from course_lib.catalog import Exercise, mutants, texts
 from course_lib.catalog.cut import drop_marks
 from course_lib.grading.cases.case import Case
 from course_lib.grading.families import find_parts

@@ -16,10 +16,9 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from course_lib import catalog
-from course_lib.authoring import mutants
 from course_lib.base import paths
 from course_lib.base.files import write_atomic
-from course_lib.catalog import Exercise
+from course_lib.catalog import Exercise, mutants
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.execution.runner import Run
 from course_lib.grading.families.plans import make_plans

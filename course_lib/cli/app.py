@@ -89,6 +89,7 @@ def _set_language(wanted: str | None) -> None:
 # one.
 Tier = enum.StrEnum("Tier", "NAMESPACES LANDLOCK")  # the tiers of isolation that one can insist on
 GradingTier = enum.StrEnum("GradingTier", "NAMESPACES LANDLOCK LIMITS")  # LIMITS asks for no tier
+Absent = enum.StrEnum("Absent", "ZERO EMPTY")
 Weights = enum.StrEnum("Weights", "DIFFICULTY MINUTES EQUAL")  # the sources of an exercise's points
 ExerciseId = Annotated[
     str,
@@ -535,7 +536,17 @@ def grade(
     late: Annotated[
         str | None,
         typer.Option(
-            help='What lateness costs, such as "10 % per day": of the points of the exercise.'
+            help='What lateness costs, such as "10 % per day, 3 free days, at most 4 days,'
+            ' 15 minutes of grace": of the points of the exercise.'
+        ),
+    ] = None,
+    absent: Annotated[
+        Absent | None,
+        typer.Option(
+            help=(
+                "What an exercise counts that was asked for while the learner was absent: 0, or"
+                " nothing yet; without it, as OUT has it, else nothing yet."
+            )
         ),
     ] = None,
     weights: Annotated[
@@ -557,7 +568,9 @@ def grade(
     ] = None,
     change_rules: Annotated[
         bool,
-        typer.Option(help="Give the marks in OUT anew, with other --weights, --late or --partial."),
+        typer.Option(
+            help="Give the marks in OUT anew, with other --weights, --late, --absent or --partial."
+        ),
     ] = False,
     also: Annotated[
         list[Path] | None,
@@ -608,7 +621,7 @@ def grade(
     return grading.grade(
         folder, out, week=week, plan=plan, only=only, everything=everything, recheck=recheck,
         count=workers, secret_file=secret_file,
-        mapping=mapping, due=due, late=late, weights=weights, partial=partial,
+        mapping=mapping, due=due, late=late, absent=absent, weights=weights, partial=partial,
         change_rules=change_rules, anew=anew, also=also or [], tier=require_tier, resume=resume,
         scheduler=scheduler,
     )  # fmt: skip

@@ -232,7 +232,7 @@ class VerdictWriter:
         return self._fail(
             cause,
             first,
-            wording.find_place(shown, cause, self.file, self.text, self.exercise.entry_points),
+            wording.find_place(shown, cause, self.file, self.text, self.exercise),
             wording.count_wrong(seen, failed, as_sentence=True),
             evidence,
         )

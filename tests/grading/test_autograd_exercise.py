@@ -12,8 +12,8 @@ import torch
 
 import course_lib
 from course_lib import catalog
-from course_lib.authoring import mutants
 from course_lib.base import paths
+from course_lib.catalog import mutants
 from course_lib.grading.check import check
 from course_lib.grading.families import autograd
 from course_lib.grading.families.plans import make_plans

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from course_lib import catalog
-from course_lib.authoring import mutants
+from course_lib.catalog import mutants
 from course_lib.grading.families import find_parts
 from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging.causes import CAUSES, make_sentence

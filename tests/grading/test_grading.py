@@ -10,9 +10,9 @@ import pytest
 
 import course_lib
 from course_lib import catalog
-from course_lib.authoring import killing_cases, mutants, verdicts
+from course_lib.authoring import killing_cases, verdicts
 from course_lib.base import paths
-from course_lib.catalog import texts
+from course_lib.catalog import mutants, texts
 from course_lib.grading.cases.case import Case
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner

@@ -16,10 +16,9 @@ from hypothesis import strategies as st
 
 import course_lib
 from course_lib import catalog
-from course_lib.authoring import mutants
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.catalog import texts
+from course_lib.catalog import mutants, texts
 from course_lib.grading import grade
 from course_lib.grading.cases.case import Case, SharedCase
 from course_lib.grading.cases.hidden import Secret, draw_hidden_case, read_secret

@@ -15,9 +15,8 @@ import hashlib
 import pytest
 
 from course_lib import catalog
-from course_lib.authoring import mutants
 from course_lib.base.errors import CourseError
-from course_lib.catalog import edits
+from course_lib.catalog import edits, mutants
 from course_lib.grading.check import check
 from course_lib.grading.verdict import ERROR, FAIL
 

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import catalog
-from course_lib.authoring import mutants
 from course_lib.base import paths
-from course_lib.catalog import Exercise, texts
+from course_lib.catalog import Exercise, mutants, texts
 from course_lib.grading import grade, smaller
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Plan

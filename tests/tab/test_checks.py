@@ -7,8 +7,8 @@ import json
 import pytest
 
 from course_lib import catalog
-from course_lib.authoring import mutants
 from course_lib.base import paths
+from course_lib.catalog import mutants
 from course_lib.grading.check import check
 from course_lib.grading.kind import find_kind
 

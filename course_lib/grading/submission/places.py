@@ -35,6 +35,15 @@ def find_span(node: Located) -> Span:
     )
 
 
+def find_statement(tree: ast.Module, node: ast.expr | ast.stmt) -> ast.stmt:
+    """Return the innermost statement of ``tree`` that holds ``node``."""
+    return [
+        statement
+        for statement in ast.walk(tree)
+        if isinstance(statement, ast.stmt) and any(part is node for part in ast.walk(statement))
+    ][-1]
+
+
 def split_lines(text: str) -> list[str]:
     """Return the lines as Python counts them. str.splitlines also ends a line at a form feed or
     U+2028, which a comment may hold."""
