@@ -38,8 +38,8 @@ class KnownLines:
         return _split(statement) in self.right
 
     def find_wrong(self, tree: ast.Module) -> ast.stmt | None:
-        """Return the statement of ``tree`` that is nearest to a wrong one, if it is near, and nearer
-        than to any of the solution; the first, if several are."""
+        """Return the statement of ``tree`` that is nearest to a wrong one, if it is near, and
+        nearer than to any of the solution; the first, if several are."""
         nearest, best = None, _MIN_SIMILARITY
         for statement in _list_statements(tree):
             tokens = _split(statement)
