@@ -95,8 +95,8 @@ STEPS = (
             _time_try("no call to leave out", [12, 10, 11], 0, 11),
         ),
         question=(
-            "Which calls do not belong to the answer at all? Of the others, what does one call of"
-            " 900 µs do to a mean, and what to a median?"
+            "Which calls do not belong to the answer at all? Of the others, how many are above your"
+            " number, and how many below it?"
         ),
         debrief=(
             "A median forgets an interruption, a mean never does. `triton.testing.do_bench` gives"
@@ -114,7 +114,8 @@ STEPS = (
                 "np.median(times[warm_up:])",
                 "np.mean(times[warm_up:])",
                 "a mean is taken",
-                "What does one call of 900 µs do to a mean, and what to a median?",
+                "One call that takes far longer than the others moves a mean. Does it move a"
+                " median?",
             ),
             Slip(
                 "np.median(times[warm_up:])",
