@@ -41,7 +41,8 @@ _MOST_LINES = 3
 # A wrong solution with one of these causes is no hunt: it does not end, its results are right, or
 # the mistake is obvious.
 _CAUSES = {
-    "undefined_name", "kernel_raised", "time_limit", "would_not_compile", "extra_pass",
+    "undefined_name", "kernel_raised", "shapes_differ", "time_limit", "would_not_compile",
+    "extra_pass",
     "work_not_shared", "right_only_once", "input_changed",
     "output_read_first", "not_written", "statistics_not_saved",
 }  # fmt: skip

@@ -73,11 +73,9 @@ def grade(
     hidden = secret is not None
     running = Running(kernels, mode, limits, len(places.split_lines(text)) if hidden else None)
     compilation = Compilation(kernels, plans, name) if _asks_compiler(mode) else None
-    take = (
-        None
-        if tell_first_failure is None or hidden
-        else FirstFailure(plans, tell_first_failure).take
-    )
+    take = None
+    if tell_first_failure is not None and not hidden:
+        take = FirstFailure(plans, tell_first_failure, compilation).take
     judge_plans = judge_shuffled if kind.shuffles_cases else Running.judge_all
     # A person who is told of the first failure waits for the verdict.
     if compilation and tell_first_failure is not None:

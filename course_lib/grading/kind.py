@@ -33,6 +33,7 @@ class Mode:
 
     Attributes:
         name: the name in verdicts: "cpu" (interpreted), "gpu" (compiled), or that of the kind.
+        where: says where the code runs, for a verdict.
         runner: the class that runs a case, as "module:class" in ``course_lib.grading.execution``.
         device: "cpu" or "gpu" if the code launches kernels, otherwise "cpu".
         needs: the access that the sandbox leaves open.
@@ -44,6 +45,7 @@ class Mode:
     """
 
     name: str
+    where: str
     runner: str
     device: str = "cpu"
     needs: Needs = Needs.NOTHING

@@ -15,7 +15,8 @@ from course_lib.grading.judging.elements import Element
 from course_lib.grading.judging.judge import Judged
 from course_lib.grading.kind import find_kind, find_mode
 from course_lib.grading.report import SIGNS, Report, describe_status, make_report, quote_line
-from course_lib.grading.steps import KnownSlip, Task, TryCase, check_step, make_try
+from course_lib.grading.step_slips import KnownSlip
+from course_lib.grading.steps import Task, TryCase, check_step, make_try
 from course_lib.grading.steps import warm as warm_steps
 from course_lib.grading.submission.reader import NotAttempted, read_own_attempt
 from course_lib.grading.submission.source import Kernels, Unreadable, read_text

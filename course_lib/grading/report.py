@@ -11,7 +11,7 @@ from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise
 from course_lib.grading.judging.causes import make_sentence
 from course_lib.grading.judging.wording import BEYOND, format_number
-from course_lib.grading.kind import find_kind
+from course_lib.grading.kind import find_kind, find_mode
 from course_lib.grading.verdict import (
     ERROR,
     FAIL,
@@ -85,17 +85,9 @@ def describe_status(status: str) -> str:
     return words.get(status, status)
 
 
-def _describe_mode(mode: str) -> str:
+def _describe_mode(name: str) -> str:
     """Say where the code ran."""
-    words = {
-        "gpu": _("on the GPU"),
-        "cpu": _("in the interpreter (CPU)"),
-        "torch": _("in PyTorch (CPU)"),
-        "numpy": _("in NumPy"),
-        "autograd": _("in PyTorch's autograd (CPU)"),
-        "tests": _("in PyTorch (CPU)"),
-    }
-    return words.get(mode, mode)
+    return _(find_mode(name).where)
 
 
 def make_report(verdict: Verdict, exercise: Exercise) -> Report:

@@ -13,6 +13,7 @@ from course_lib.grading.cases.plan import Plan
 from course_lib.grading.execution import child, runner
 from course_lib.grading.execution.runner import ResourceLimits, Run
 from course_lib.grading.judging import wording
+from course_lib.grading.judging.compiled import Compilation
 from course_lib.grading.judging.judge import Judged, judge, judge_case
 from course_lib.grading.kind import find_mode
 from course_lib.grading.submission.source import Kernels
@@ -203,18 +204,25 @@ def describe_not_started(run: Run) -> EnvironmentFault:
 
 
 class FirstFailure:
-    """Judges results as they arrive and tells of the first wrong one. The verdict judges all of
-    them anew, as they are after the run."""
+    """Judges results as they arrive, tells of the first wrong one, and stops the compilation, which
+    a failure does not need. The verdict judges all of them anew, as they are after the run."""
 
-    def __init__(self, plans: list[Plan], tell: Callable[[str], None]):
-        self.plans, self.tell, self.told = plans, tell, False
+    def __init__(
+        self, plans: list[Plan], tell: Callable[[str], None], compilation: Compilation | None = None
+    ):
+        self.plans, self.tell, self.compilation = plans, tell, compilation
+        self.has_told = False
 
     def take(self, number: int, data: bytes) -> None:
-        if self.told or self.plans[number].sample:  # a wrong sample does not prove a wrong kernel
+        if (
+            self.has_told or self.plans[number].sample
+        ):  # a wrong sample does not prove a wrong kernel
             return
         judged = judge(self.plans[number], data)
         if not judged.passed:
-            self.told = True
+            self.has_told = True
+            if self.compilation is not None:
+                self.compilation.stop()
             self.tell(wording.describe_first_failure(judged, number, len(self.plans)))
 
 

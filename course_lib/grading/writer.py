@@ -287,10 +287,10 @@ class VerdictWriter:
         cause = self.kind.find_cause_of_exception(raised)
         headline, question = CAUSES[cause].word_for(self.exercise.kind, self.exercise.entry_points)
         text = shorten(" ".join(raised.text.split()), _LONGEST)
-        first = Finding(
-            of_case.plan.case.describe() if of_case else "",
-            f"{raised.type}{_(': ')}{text.rstrip('.。')}{_('.')}",
-        )
+        words = f"{raised.type}{_(': ')}{text.rstrip('.。')}{_('.')}"
+        if cause == "shapes_differ":
+            words = diagnosis.explain_shapes(raised)
+        first = Finding(of_case.plan.case.describe() if of_case else "", words)
         where = self._name_line(raised)
         place = wording.find_raise(raised, self.file, self.text)
         # PyTorch raises this error after backward has returned

@@ -12,6 +12,7 @@ from __future__ import annotations
 import ast
 import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from concurrent.futures import Future
 
 from course_lib import compiler
@@ -57,12 +58,13 @@ class Compilation:
 
     def ask(self) -> None:
         """Begin to compile the kernels for each specialisation that the cases use, unless the same
-        text was accepted before, or this has begun."""
-        if self._answer is None:
-            self._answer = background.start(self._compile)
+        text was accepted before, or this has begun. After :meth:`stop` it begins anew."""
+        if self._answer is None or self._is_stopped.is_set():
+            self._is_stopped = is_stopped = threading.Event()
+            self._answer = background.start(lambda: self._compile(is_stopped.is_set))
 
     def stop(self) -> None:
-        """End the compilation. Its answer is not asked for afterwards."""
+        """End the compilation. Whoever needs its answer all the same asks again."""
         self._is_stopped.set()
 
     def find_refusal(self) -> CompileError | None:
@@ -82,7 +84,7 @@ class Compilation:
         except (CourseError, OSError) as error:
             raise _describe_missing(error) from error
 
-    def _compile(self) -> CompileError | None:
+    def _compile(self, is_over: Callable[[], bool]) -> CompileError | None:
         asked = (self._source, tuple(repr(plan) for plan in self._plans))
         if asked in _accepted:
             return None
@@ -92,7 +94,7 @@ class Compilation:
         )
         refusal = None
         for _try in range(_TRIES):
-            if self._is_stopped.is_set():
+            if is_over():
                 return None
             try:
                 check_compiles(

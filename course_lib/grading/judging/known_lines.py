@@ -38,8 +38,8 @@ class KnownLines:
         return _split(statement) in self.right
 
     def find_wrong(self, tree: ast.Module) -> ast.stmt | None:
-        """Return the statement of ``tree`` that is nearest to a wrong one, if it is near, and that
-        the solution has not; the first, if several are."""
+        """Return the statement of ``tree`` that is nearest to a wrong one, if it is near, and
+        nearer than to any of the solution; the first, if several are."""
         nearest, best = None, _MIN_SIMILARITY
         for statement in _list_statements(tree):
             tokens = _split(statement)
@@ -48,9 +48,17 @@ class KnownLines:
             for wrong in self.wrong:
                 matcher = SequenceMatcher(None, wrong, tokens, autojunk=False)
                 # quick_ratio is an upper bound of ratio, and costs less
-                if matcher.quick_ratio() > best and (similarity := matcher.ratio()) > best:
+                if (
+                    matcher.quick_ratio() > best
+                    and (similarity := matcher.ratio()) > best
+                    and similarity > self._compare_with_right(tokens)
+                ):
                     nearest, best = statement, similarity
         return nearest
+
+    def _compare_with_right(self, tokens: Tokens) -> float:
+        """Return the similarity to the nearest statement of the solution."""
+        return max(SequenceMatcher(None, one, tokens, autojunk=False).ratio() for one in self.right)
 
 
 def read(exercise: Exercise, cause: str) -> KnownLines:

@@ -6,6 +6,7 @@ import ast
 
 from course_lib.base import runtime
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.grading.kind import Kind, Mode
 from course_lib.grading.submission import kernel_check, needed, shortcuts
 from course_lib.launching.faults import Raised
@@ -25,8 +26,16 @@ class KernelKind(Kind):
     """The learner writes kernels, and the course launches them: interpreted or compiled."""
 
     modes = (
-        Mode("cpu", "interpreted:Interpreter", asks_compiler=True),
-        Mode("gpu", "compiled:Gpu", "gpu", Needs.GPU, _ON_A_GPU, interpreted_by="cpu"),
+        Mode("cpu", N_("in the interpreter (CPU)"), "interpreted:Interpreter", asks_compiler=True),
+        Mode(
+            "gpu",
+            N_("on the GPU"),
+            "compiled:Gpu",
+            "gpu",
+            Needs.GPU,
+            _ON_A_GPU,
+            interpreted_by="cpu",
+        ),
     )
     is_of_kernels = True
     step_imports = "import math\nimport triton\nimport triton.language as tl"
