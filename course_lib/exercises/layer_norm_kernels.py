@@ -20,6 +20,7 @@ from course_lib.exercises.tensors import (
 )
 from course_lib.exercises.wrong_formulas import (
     PADDING,
+    SAME_BLOCKS,
     SWEEPS,
     WRONG_SCALES,
     WRONG_SHIFTS,
@@ -148,13 +149,8 @@ def list_models() -> Iterator[tuple[str, Model]]:
     for sweeps, (cause, columns) in product(("both", "mean", "variance"), WRONG_STEPS):
         yield cause, partial(_compute_wrong, sweeps=sweeps, add=add_up_columns(columns))
     yield from vary_formula("mask_missing", other=PADDING, padding=[False, True])
-    for names, (first_block, spare) in product(
-        (("x",), ("w", "b"), ("w",), ("b",)), ((True, 0), (False, 0), (False, np.nan))
-    ):
-        yield (
-            "another_block",
-            partial(_take_from_block, names=names, first_block=first_block, spare=spare),
-        )
+    names = (("x",), ("w", "b"), ("w",), ("b",))
+    yield from vary(_take_from_block, "another_block", names=names, block=SAME_BLOCKS)
     yield from vary_formula(
         "accumulator_reused", measure=[lambda x, mean: square_deviation(x, mean) + mean]
     )
@@ -194,13 +190,10 @@ def list_models() -> Iterator[tuple[str, Model]]:
     yield "same_row", lambda p: _compute_wrong(repeat_first_row(p, "x"))
 
 
-def _take_from_block(p: Plan, names: tuple[str, ...], first_block: bool, spare: float) -> Outputs:
-    """Return the outputs if the inputs ``names`` come from the first or the last block of columns
-    in every block.
-
-    ``spare``: the number in lanes past the last column.
-    """
-    taken = {name: take_same_block(p.case, p.inputs[name], first_block, spare) for name in names}
+def _take_from_block(p: Plan, names: tuple[str, ...], block: tuple[bool, float]) -> Outputs:
+    """Return the outputs if the inputs ``names`` come from the same block of columns in every
+    block, as :data:`SAME_BLOCKS` says."""
+    taken = {name: take_same_block(p.case, p.inputs[name], *block) for name in names}
     x, w, b = (taken.get(name, p.inputs[name]) for name in ("x", "w", "b"))
     right = _compute_wrong(p)
     return right | {"y": apply_right((x - right["mean"][:, None]) * right["rstd"][:, None], w, b)}

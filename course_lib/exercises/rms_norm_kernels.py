@@ -3,8 +3,9 @@ wrong formulas."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -22,6 +23,7 @@ from course_lib.exercises.tensors import (
 )
 from course_lib.exercises.wrong_formulas import (
     PADDING,
+    SAME_BLOCKS,
     WRONG_COLUMNS,
     WRONG_SCALES,
     WRONGLY_SAVED,
@@ -196,11 +198,11 @@ def _expect_rms_norm(x: np.ndarray, w: np.ndarray, case: Case) -> dict[str, Expe
 def list_models() -> Iterator[tuple[str, Model]]:
     yield from list_eps_models(compute_wrong)
     # F.normalize divides by such a maximum
-    for least in (lambda p: p.case.eps, lambda p: p.case.eps / np.sqrt(p.case.N)):
+    for least in (lambda case: case.eps, lambda case: case.eps / np.sqrt(case.N)):
         yield (
             "eps_altered",
             lambda p, least=least: compute_wrong(
-                p, root=lambda v, eps: 1 / np.maximum(np.sqrt(v), least(p))
+                p, root=lambda v, eps: 1 / np.maximum(np.sqrt(v), least(p.case))
             ),
         )
     yield from list_scaled_eps_models(compute_wrong)
@@ -218,11 +220,7 @@ def list_models() -> Iterator[tuple[str, Model]]:
         "deviation_not_squared",
         lambda p: compute_wrong(p, measured=np.sqrt(np.abs(p.inputs["x"]))),
     )
-    for cause, columns in WRONG_COLUMNS:
-        yield (
-            cause,
-            lambda p, columns=columns: compute_wrong(p, measured=p.inputs["x"][:, columns(p.case)]),
-        )
+    yield from vary_by_cause(_measure_columns, columns=WRONG_COLUMNS)
     yield from vary(compute_wrong, "mask_missing", other=PADDING)
     yield from vary(compute_wrong, "wrong_statistic_saved", save=WRONGLY_SAVED)
     yield "rstd_not_applied", lambda p: compute_wrong(p) | {"y": p.inputs["x"] * p.inputs["w"]}
@@ -235,16 +233,19 @@ def list_models() -> Iterator[tuple[str, Model]]:
     for divisor in ("N", "1"):
         yield (
             "max_for_sum",
-            lambda p, d=divisor: compute_wrong(
-                p, measured=np.abs(p.inputs["x"]).max(axis=1, keepdims=True), divisor=d
+            lambda p, divisor=divisor: compute_wrong(
+                p, measured=np.abs(p.inputs["x"]).max(axis=1, keepdims=True), divisor=divisor
             ),
         )
-    yield "divisor", lambda p: compute_wrong(p, divisor="M")
-    yield (
+    yield from vary(compute_wrong, "divisor", divisor=["M"])
+    yield from vary(
+        compute_wrong,
         "w_misapplied",
-        lambda p: compute_wrong(p, scale=lambda hat, w, b: hat * np.resize(w, len(hat))[:, None]),
+        scale=[
+            lambda hat, w, b: hat * np.resize(w, len(hat))[:, None],
+            lambda hat, w, b: hat * w[0],
+        ],
     )
-    yield "w_misapplied", lambda p: compute_wrong(p, scale=lambda hat, w, b: hat * w[0])
     yield "statistics_of_another_row", _take_first_rstd
     yield from list_dtype_models(compute_wrong, ("x", "w"))
     yield from list_rounded_outputs(compute_wrong, "y", ("x", "w", "total", "residual"))
@@ -252,19 +253,11 @@ def list_models() -> Iterator[tuple[str, Model]]:
 
 
 def list_blocked_models() -> Iterator[tuple[str, Model]]:
-    yield (
-        "block_not_accumulated",
-        lambda p: compute_wrong(p, measured=p.inputs["x"][:, take_last_block(p.case)]),
-    )
+    yield "block_not_accumulated", partial(_measure_columns, columns=take_last_block)
     yield from list_models()
-    for first_block, spare in ((True, 0.0), (False, 0.0), (False, np.nan)):
-        for names in (("x",), ("w",), ("x", "w")):
-            yield (
-                "another_block",
-                lambda p, names=names, first_block=first_block, spare=spare: _take_from_block(
-                    p, names, first_block, spare
-                ),
-            )
+    for block in SAME_BLOCKS:
+        names = (("x",), ("w",), ("x", "w"))
+        yield from vary(_take_from_block, "another_block", names=names, block=[block])
     yield "another_dtype", _park_in_y
     yield (
         "max_for_sum",
@@ -294,13 +287,15 @@ def _park_in_y(p: Plan) -> Outputs:
     }
 
 
-def _take_from_block(p: Plan, names: tuple[str, ...], first_block: bool, spare: float) -> Outputs:
-    """Return the outputs with the inputs ``names`` of y from the first or the last block of columns
-    in every block, and ``spare`` past N."""
+def _measure_columns(p: Plan, columns: Callable[[Case], slice | np.ndarray]) -> Outputs:
+    return compute_wrong(p, measured=p.inputs["x"][:, columns(p.case)])
+
+
+def _take_from_block(p: Plan, names: tuple[str, ...], block: tuple[bool, float]) -> Outputs:
+    """Return the outputs with the inputs ``names`` of y from the same block of columns in every
+    block, as :data:`SAME_BLOCKS` says."""
     right = compute_wrong(p)
-    taken = p.inputs | {
-        name: take_same_block(p.case, p.inputs[name], first_block, spare) for name in names
-    }
+    taken = p.inputs | {name: take_same_block(p.case, p.inputs[name], *block) for name in names}
     return right | {"y": taken["x"] * right["rstd"][:, None] * taken["w"]}
 
 

@@ -132,6 +132,10 @@ def take_same_block(case: Case, values: np.ndarray, first_block: bool, spare: fl
     return np.where(columns < case.N, values[..., np.minimum(columns, case.N - 1)], spare)
 
 
+# for take_same_block: the first block, or the last one, with 0 or NaN past the last column
+SAME_BLOCKS = ((True, 0.0), (False, 0.0), (False, np.nan))
+
+
 # the same as WRONG_COLUMNS, with one more cause: an accumulator that is overwritten in each block
 WRONG_STEPS = (("block_not_accumulated", take_last_block), *WRONG_COLUMNS)
 # values that a lane past the last column can hold instead of 0

@@ -14,6 +14,7 @@ from course_lib.exercises.wrong_formulas import (
     WRONG_COLUMNS,
     repeat_first_row,
     take_largest_lane,
+    take_last_block,
 )
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
@@ -75,12 +76,8 @@ def _plan_row_sum(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
 def _list_models() -> Iterator[tuple[str, Model]]:
     yield "mean_for_sum", lambda p: _sum_rows(p.inputs["x"], 1 / p.case.N)
     yield "mean_for_sum", lambda p: _sum_rows(p.inputs["x"], 1 / p.case.block)
-    for cause, columns in WRONG_COLUMNS:
+    for cause, columns in (*WRONG_COLUMNS, ("block_not_accumulated", take_last_block)):
         yield cause, lambda p, columns=columns: _sum_rows(p.inputs["x"][:, columns(p.case)])
-    yield (
-        "block_not_accumulated",
-        lambda p: _sum_rows(p.inputs["x"][:, (p.case.N - 1) // p.case.block * p.case.block :]),
-    )
     yield "block_counted_again", _sum_running_sums
     yield (
         "same_block",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import product
+from functools import partial
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from course_lib.exercises.wrong_formulas import (
     list_dtype_models,
     repeat_first_row,
     take_last_block,
+    vary,
+    vary_by_cause,
 )
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import Case
@@ -104,38 +106,22 @@ def _find_largest(x: np.ndarray, columns: np.ndarray | None = None) -> Outputs:
 
 
 def _list_max_models() -> Iterator[tuple[str, Model]]:
-    yield (
-        "block_not_accumulated",
-        lambda p: _search_columns(p, np.arange(p.case.N)[take_last_block(p.case)]),
+    yield "block_not_accumulated", partial(_search_columns, columns=take_last_block)
+    yield from vary_by_cause(_search_columns, columns=WRONG_COLUMNS)
+    of_lanes = (min, max, _take_first_lane, _take_last_lane)
+    yield from vary(_choose_tie, "ties_misjudged", in_lane=(min, max), of_lanes=of_lanes)
+    yield from vary(
+        _choose_tie, "ties_misjudged", in_lane=(min, max), of_lanes=(min, max), blocks=[True]
     )
-    for cause, columns in WRONG_COLUMNS:
-        yield (
-            cause,
-            lambda p, columns=columns: _search_columns(p, np.arange(p.case.N)[columns(p.case)]),
-        )
-    for in_lane, of_lanes in product((min, max), (min, max, _take_first_lane, _take_last_lane)):
-        yield (
-            "ties_misjudged",
-            lambda p, in_lane=in_lane, of_lanes=of_lanes: _choose_tie(p, in_lane, of_lanes),
-        )
-    for in_block, of_blocks in product((min, max), (min, max)):
-        yield (
-            "ties_misjudged",
-            lambda p, in_block=in_block, of_blocks=of_blocks: _choose_tie(
-                p, in_block, of_blocks, blocks=True
-            ),
-        )
-    for place in (
+    places = [
         lambda c, block: c % block,
         lambda c, block: c // block * block,
         lambda c, block: c // block,
         lambda c, block: c + 1,
-    ):
-        for of_lanes in (min, _take_first_lane):
-            yield (
-                "column_in_block",
-                lambda p, place=place, of_lanes=of_lanes: _place_column(p, place, of_lanes),
-            )
+    ]
+    yield from vary(
+        _place_column, "column_in_block", place=places, of_lanes=(min, _take_first_lane)
+    )
     yield (
         "another_dtype",
         lambda p: (
@@ -143,29 +129,26 @@ def _list_max_models() -> Iterator[tuple[str, Model]]:
             | {"column": round_to(right["column"], p.tensor("x").dtype)}
         ),
     )
-    for value in PADDING:
+    for value in (*PADDING, 0.0):
         yield (
             "mask_missing",
-            lambda p, v=value: _search_from(p, v, p.case.N, p.case.padded_lanes > 0),
+            lambda p, value=value: _search_from(p, value, p.case.N, p.case.padded_lanes > 0),
         )
-    yield "mask_missing", lambda p: _search_from(p, 0.0, p.case.N, p.case.padded_lanes > 0)
-    for column in (0, -1):
-        for wins in (False, True):
-            yield (
-                "best_begins_at_0",
-                lambda p, column=column, wins=wins: _search_from(p, 0.0, column, wins=wins),
-            )
+    yield from vary(
+        _search_from, "best_begins_at_0", value=[0.0], column=[0, -1], wins=[False, True]
+    )
     yield "best_begins_at_0", lambda p: _search_from(p, 0.0, p.case.N)
     yield from list_dtype_models(lambda p: _find_largest(p.inputs["x"]), ("x",))
     yield "same_row", lambda p: _find_largest(repeat_first_row(p, "x").inputs["x"])
 
 
-def _search_columns(p: Plan, columns: np.ndarray) -> Outputs:
+def _search_columns(p: Plan, columns: Callable[[Case], slice | np.ndarray]) -> Outputs:
     """Return the first largest number of these columns, in this order; without any column, what a
     search from -Inf on begins with."""
-    if not columns.size:
+    chosen = np.arange(p.case.N)[columns(p.case)]
+    if not chosen.size:
         return {"largest": np.full(p.case.M, -np.inf), "column": np.zeros(p.case.M)}
-    return _find_largest(p.inputs["x"][:, columns], columns)
+    return _find_largest(p.inputs["x"][:, chosen], chosen)
 
 
 _Choice = Callable[..., int]  # of (lane, column) pairs, or of columns

@@ -3,8 +3,9 @@ connecting kernels to it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -18,12 +19,14 @@ from course_lib.exercises.tensors import (
     round_values,
     widen_inputs,
 )
+from course_lib.exercises.wrong_formulas import vary
 from course_lib.grading.cases.buffers import Tensor, compute_strides, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan, Symptom
 from course_lib.norms import reference
 
 _BITS = {"x": 1, "w": 2, "b": 4}
+Gradients = dict[str, np.ndarray | None]
 
 
 @dataclass(frozen=True)
@@ -269,61 +272,45 @@ def _compute_y(
 
 def _list_backward_models() -> Iterator[tuple[str, Model[WiringCase]]]:
     """Yield the outputs of right kernels that are wrongly connected to autograd."""
-    for name in ("dw", "db", "dx"):
-        yield (
-            "gradient_missing",
-            lambda p, name=name: _return_wrongly(p, lambda g, _, name=name: g | {name: None}),
-        )
-    yield (
-        "gradient_missing",
-        lambda p: _return_wrongly(p, lambda g, _: g | {"dw": None, "db": None}),
-    )
+    gradients = ("dx", "dw", "db")
+    for lost in (("dw",), ("db",), ("dx",), ("dw", "db")):
+        yield "gradient_missing", partial(_return_wrongly, change=partial(_lose, names=lost))
     for needed in ("x", "w", "b"):
-        for name in ("dx", "dw", "db"):
-            if needed not in name:
-                yield (
-                    "needs_misread",
-                    lambda p, needed=needed, name=name: _return_wrongly(
-                        p, lambda g, case: g if needed in case.needs else g | {name: None}
-                    ),
-                )
-        yield (
-            "needs_misread",
-            lambda p, needed=needed: _return_wrongly(
-                p, lambda g, case: g if needed in case.needs else dict.fromkeys(("dx", "dw", "db"))
-            ),
-        )
-    yield (
-        "needs_misread",
-        lambda p: _return_wrongly(
-            p,
-            lambda g, case: (
-                g
-                | {
-                    "dw": g["dw"] if "b" in case.needs else None,
-                    "db": g["db"] if "w" in case.needs else None,
-                }
-            ),
-        ),
-    )
+        others = [(name,) for name in gradients if needed not in name]
+        for names in (*others, gradients):
+            change = partial(_lose, names=names, unless=needed)
+            yield "needs_misread", partial(_return_wrongly, change=change)
+    yield "needs_misread", partial(_return_wrongly, change=_misread_needs)
     yield (
         "gradients_swapped",
         lambda p: _return_wrongly(p, lambda g, _: g | {"dw": g["db"], "db": g["dw"]}),
     )
     yield "dy_overwritten", _overwrite_dy
-    yield "dy_ignored", lambda p: _compute_from(p, dy=np.ones)
-    for eps in (1e-5, 1e-6, 1e-12, 0.0):
-        yield "eps_not_kept", lambda p, eps=eps: _compute_from(p, eps=eps)
-    yield "saved_order", lambda p: _compute_from(p, swapped=True)
-    yield "wrong_tensor_saved", lambda p: _compute_from(p, saved="y")
-    yield "wrong_tensor_saved", lambda p: _compute_from(p, saved="xhat")
-    yield "wrong_tensor_saved", lambda p: _compute_from(p, saved="dy")
+    yield from vary(_compute_from, "dy_ignored", dy=[np.ones])
+    yield from vary(_compute_from, "eps_not_kept", eps=[1e-5, 1e-6, 1e-12, 0.0])
+    yield from vary(_compute_from, "saved_order", swapped=[True])
+    yield from vary(_compute_from, "wrong_tensor_saved", saved=["y", "xhat", "dy"])
     yield (
         "wrong_tensor_saved",
         lambda p: _compute_from(p, saved="dy", dy=lambda shape: p.inputs["x"].reshape(shape)),
     )
-    yield "w_missing_in_dx", lambda p: _compute_from(p, w="ones")
+    yield from vary(_compute_from, "w_missing_in_dx", w=["ones"])
     yield "gradient_dtype", lambda p: _compute_from(p, dtype=p.case.dtype)
+
+
+def _lose(
+    gradients: Gradients, case: WiringCase, names: tuple[str, ...], unless: str = ""
+) -> Gradients:
+    """Return None for the gradients ``names``; with ``unless`` only if that input needs none."""
+    if unless and unless in case.needs:
+        return gradients
+    return gradients | dict.fromkeys(names)
+
+
+def _misread_needs(gradients: Gradients, case: WiringCase) -> Gradients:
+    """Return dw if b needs a gradient, and db if w does."""
+    needed = {"dw": "b" in case.needs, "db": "w" in case.needs}
+    return gradients | {name: gradients[name] if needed[name] else None for name in needed}
 
 
 def _compute_from(
@@ -364,7 +351,9 @@ def _compute_from(
     return {name: gradients[name].reshape(want.values.shape) for name, want in p.expected.items()}
 
 
-def _return_wrongly(p: Plan[WiringCase], change) -> Outputs:
+def _return_wrongly(
+    p: Plan[WiringCase], change: Callable[[Gradients, WiringCase], Gradients]
+) -> Outputs:
     """Return the outputs if backward returns right gradients in a wrong way.
 
     ``change`` makes the returned gradients from the right ones and the case; None stands for a
