@@ -95,6 +95,9 @@ def test_the_page_escapes_what_a_learner_wrote_and_leaves_out_a_question_that_is
         and "<script>alert" not in page
         and "said of it" not in page
     )
+    assert "1 predictions made in the lessons; 1 of the answers were a surprise." in page, (
+        "a question that is gone is not counted"
+    )
 
 
 @pytest.mark.parametrize("arguments", [["a.png"], ["a.html", "07a"], ["a.html", "--json"]])
