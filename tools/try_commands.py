@@ -161,7 +161,8 @@ COMMANDS = [
         typed="course grade submissions -o OUT --week 3"),
     Command("course check 07a --file PATH --json", '"07a"',
         typed="course check 07a --file solutions/ex07a_*.py --json"),
-    Command('(umask 077; python -c "import secrets; print(secrets.token_hex(16))" > ../secret)'),
+    Command('python -c "import secrets; print(secrets.token_hex(16))" > ../secret'
+            " && chmod 600 ../secret"),
     Command(
         "course check 07a --file PATH --secret-file ../secret --require-tier namespaces",
         "07a",

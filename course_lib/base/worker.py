@@ -373,7 +373,11 @@ _running: set[Worker] = set()
 
 
 def _end_all() -> None:
-    for worker in list(_running):
+    workers = list(_running)
+    for worker in workers:  # all of them begin to end before the first one is waited for
+        if worker.process is not None:
+            _pipes(worker.process)[0].close()
+    for worker in workers:
         worker.end()
 
 

@@ -21,7 +21,7 @@ from typing import Any
 from course_lib import catalog
 from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
-from course_lib.base.files import TemporaryFolder, open_private
+from course_lib.base.files import open_private
 from course_lib.base.text import make_visible_line
 from course_lib.catalog import Exercise, edits, texts
 from course_lib.classroom import archives, checking, gradebook, reports, similarity
@@ -238,10 +238,9 @@ def find_best_tier() -> str:
 
     Raises: EnvironmentFault if no process starts at all.
     """
-    with TemporaryFolder("course-probe-") as folder:
-        answer = jobs.run(
-            archives.KIND, {"archive": "", "name": "probe"}, folder, jobs.ResourceLimits()
-        )
+    answer = jobs.run(
+        archives.KIND, {"name": "probe"}, jobs.ResourceLimits(), inputs={archives.ARCHIVE: b""}
+    )
     if answer.tier not in isolation.TIERS:
         raise jobs.describe_not_started("runs submissions", answer)
     return answer.tier

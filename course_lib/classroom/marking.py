@@ -14,6 +14,7 @@ from course_lib.classroom.gradebook import ABSENT, NO_FILE, NOT_GRADED, Mark, Ro
 from course_lib.classroom.lateness import spend_free_days
 from course_lib.classroom.own_word import EXCUSED, MARKS, Word
 from course_lib.classroom.record import Attempt, Person, Record, Rules, read_time
+from course_lib.grading.kind import find_kind
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, PASS, from_dict
 
 _ABSENT = "no folder of before has anything of this learner for it; `--absent zero` gives 0"
@@ -43,7 +44,7 @@ def give_points(exercise: Exercise, verdict: dict[str, Any], rules: Rules) -> fl
     possible = weigh(exercise, rules.weights)
     if verdict["status"] == GRADER_FAULT:
         return None
-    if verdict["status"] == FAIL and exercise.kind == "tests":
+    if verdict["status"] == FAIL and find_kind(exercise.kind).counts_parts:
         return _round_down(
             Fraction(
                 from_dict(verdict).count_right_parts(exercise.entry_points),

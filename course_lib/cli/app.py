@@ -262,14 +262,20 @@ def check(
             "name the exercise that the file belongs to: `course check ID --file PATH`.",
             param_hint="ID",
         )
-    from course_lib.cli import exercise, status
+    from course_lib import catalog
+    from course_lib.grading import kind, warming
 
-    names = [found.id for found in status.find(exercise_ids or [])]
+    exercises = catalog.find(exercise_ids or [])
+    names = [exercise.id for exercise in exercises]
     if len(names) > 1 and (file or as_json):
         raise typer.BadParameter(
             f"these are {', '.join(names)}: with --file or --json, name one of them.",
             param_hint="ID",
         )
+    if exercises:  # these processes start while this one imports what judges and prints
+        warming.prepare(kind.find_kind(exercises[0].kind).choose_mode(None))
+    from course_lib.cli import exercise
+
     return max(
         exercise.check(name, file, secret_file, as_json, require_tier) for name in names or [None]
     )
@@ -376,7 +382,9 @@ def status(
         status_page.write(page)
         print(f"written to {page}")
         return 0
-    chosen = where.find(exercise_ids or [])
+    from course_lib import catalog
+
+    chosen = catalog.find(exercise_ids or [])
     if as_json:
         print(where.as_json(chosen))
     else:
@@ -691,7 +699,7 @@ def describe_author() -> None:
     epilog="""No file that is there is ever changed.
 
     \b
-    Examples: course author new exercise 11a_column_sums --kind torch --family reductions
+    Examples: course author new exercise 11a_column_sums --kind torch
               course author new lesson 11_measuring""",
 )
 def author_new(
@@ -707,17 +715,11 @@ def author_new(
     kind: Annotated[
         str | None, typer.Option(help="Of an exercise: kernel (as without it), torch or numpy.")
     ] = None,
-    family: Annotated[
-        str | None,
-        typer.Option(
-            help="Of an exercise: the family that gets its cases; a new one if there is none."
-        ),
-    ] = None,
 ) -> int:
     """Lay out the files of something new; their tests fail until it is written."""
     from course_lib.cli import author as authoring
 
-    return authoring.new(what, name, kind, family)
+    return authoring.new(what, name, kind)
 
 
 @author.command(

@@ -46,7 +46,8 @@ def find_own_place(
     place = None if place is not None and place.label else place
     if place is not None and any(statement.lineno == place.line for statement in suspects):
         return place
-    culprit = suspects[0] if len(suspects) == 1 else known.find_wrong(tree)
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    culprit = suspects[0] if len(suspects) == 1 else known.find_wrong(functions)
     if culprit in suspects:
         return places.make_place(file, text, places.find_span(culprit))
     return place if is_seen else None

@@ -19,6 +19,7 @@ from course_lib.base.installation import environment_fault
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import join_sentences
 from course_lib.catalog import Exercise
+from course_lib.grading import warming
 from course_lib.grading.cases.buffers import Tensor, compute_strides, size_guard
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Plan
@@ -28,6 +29,7 @@ from course_lib.grading.execution.runner import ResourceLimits
 from course_lib.grading.grade import grade_tries
 from course_lib.grading.judging.causes import make_sentence
 from course_lib.grading.judging.judge import Judged
+from course_lib.grading.kind import find_kind, find_mode
 from course_lib.grading.running import judge_run
 from course_lib.grading.step_lines import find_own_place
 from course_lib.grading.step_slips import KnownSlip, list_common_slips
@@ -36,11 +38,6 @@ from course_lib.grading.submission.source import Kernels, Unreadable
 from course_lib.grading.verdict import ERROR, FAIL, NOT_ATTEMPTED, Verdict
 
 CELL = "this cell"
-_GIVEN = {
-    "kernel": "import math\nimport triton\nimport triton.language as tl",
-    "torch": "import math\nimport torch",
-    "numpy": "import math\nimport numpy as np",
-}
 _CASE_SECONDS = 5.0  # far more than a try takes
 # difference between two right orders of operations, as a part of the largest number
 _ROUNDING = {"fp16": 2.0**-10, "bf16": 2.0**-7}
@@ -133,7 +130,7 @@ def check_step(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
     verdict then.
     """
     started = time.monotonic()
-    mode = task.kind if task.kind != "kernel" else mode
+    mode = find_kind(task.kind).choose_mode(mode)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
@@ -155,18 +152,21 @@ def warm(kind: str, mode: str) -> None:
 
     Raises: EnvironmentFault or WorkerFailure if one of them does not start.
     """
-    running = background.start(lambda: runner.warm(mode if kind == "kernel" else kind))
+    mode = find_kind(kind).choose_mode(mode)
+    running = background.start(lambda: runner.warm(mode))
     reader.warm()
-    if kind == "kernel" and mode == "cpu":
+    if find_mode(mode).asks_compiler:
         compiler.warm()
     running.result()
 
 
 def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
-    warming = background.start(lambda: runner.warm(mode))  # in parallel with the reader
+    warming.prepare(mode)
     step = _make_exercise(task)
     try:
-        kernels = reader.read(step, text, CELL, unsolved=task.unsolved, given=_GIVEN[task.kind])
+        kernels = reader.read(
+            step, text, CELL, unsolved=task.unsolved, given=find_kind(task.kind).step_imports
+        )
     except Unreadable as unreadable:
         return _write_unreadable(task, text, unreadable, mode)
     if kernels is None:
@@ -177,8 +177,6 @@ def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
             _("The cell is as the course wrote it."),
             mode=mode,
         )
-    # Wait, so that no second server is started. If the start failed, the run raises the error.
-    warming.exception()
     limits = _limit_case(mode)
     verdict, judged = grade_tries(step, text, kernels, plans, mode, limits)
     if verdict.status != FAIL or verdict.cause == "would_not_compile":
@@ -224,9 +222,9 @@ def _find_slip(
 ) -> KnownSlip | None:
     """Return the known slip whose results are the same as those of the learner's code in every try;
     None if there is none. Those of the step's author are asked first."""
-    if mode == "gpu":
+    if interpreted := find_mode(mode).interpreted_by:
         # The interpreter compiles no slip, and what a masked lane holds is always the same there.
-        mode, limits = "cpu", _limit_case("cpu")
+        mode, limits = interpreted, _limit_case(interpreted)
         judged = judge_run(plans, runner.run(kernels, plans, mode, limits))
         if all(j.passed for j in judged):
             return None
@@ -252,7 +250,9 @@ def _run_slips(
     names = [f"{task.entry_point}{_NUMBER.format(n)}" for n in range(len(cells))]
     text = "\n".join(_number_functions(cell, n) for n, cell in enumerate(cells))
     exercise = replace(_make_exercise(task), entry_points=tuple(names))
-    kernels = reader.read(exercise, text, CELL, unsolved="", given=_GIVEN[task.kind])
+    kernels = reader.read(
+        exercise, text, CELL, unsolved="", given=find_kind(task.kind).step_imports
+    )
     assert kernels is not None, f"step {task.id}: a slip is no empty cell"
     numbered = [replace(plan, entry_point=name) for name in names for plan in plans]
     judged = _judge_to_the_end(kernels, numbered, mode, limits)
@@ -336,7 +336,7 @@ def _write_unreadable(task: Task, text: str, unreadable: Unreadable, mode: str) 
             "{cell} has no function named `{name}`, and the check calls it by that name. Give it"
             " back."
         )
-        if task.kind == "kernel":
+        if find_kind(task.kind).is_of_kernels:
             words = _(
                 "{cell} has no kernel named `{name}`, and the check calls it by that name. Give it"
                 " back."
@@ -349,14 +349,14 @@ def _write_unreadable(task: Task, text: str, unreadable: Unreadable, mode: str) 
 
 
 def _limit_case(mode: str) -> ResourceLimits:
-    limits = ResourceLimits.for_mode(mode)
-    return limits if mode == "gpu" else replace(limits, case=_CASE_SECONDS)
+    limits = find_mode(mode).limits
+    return limits if find_mode(mode).compiles else replace(limits, case=_CASE_SECONDS)
 
 
 def _make_exercise(task: Task) -> Exercise:
     return Exercise(
         id=task.id, lesson=task.id[:2], file=CELL, title="", objective="", kind=task.kind,
-        family="", entry_points=(task.entry_point,),
+        entry_points=(task.entry_point,),
         difficulty=1, minutes=2, needs_gpu=False, prerequisites=(), hints=(), stretch="",
         debrief="",
     )  # fmt: skip

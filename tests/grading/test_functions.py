@@ -8,8 +8,8 @@ import pytest
 
 from course_lib import catalog
 from course_lib.grading.check import check
+from course_lib.grading.kind import find_mode
 from course_lib.sandbox import isolation
-from course_lib.sandbox.jobs import ResourceLimits
 
 RETURNS = {
     "nothing": ("y = x", "wrong_return", "returned None; asked for: y"),
@@ -52,7 +52,7 @@ def test_every_kind_of_return_has_its_words(body, cause, words, tmp_path):
     verdict = check(
         catalog.get("01a"),
         file,
-        limits=dataclasses.replace(ResourceLimits.for_mode("torch"), case=1.0, patience=1.5),
+        limits=dataclasses.replace(find_mode("torch").limits, case=1.0, patience=1.5),
     )
     assert (verdict.cause, words in verdict.message) == (cause, True), verdict.message
     assert (verdict.mode, verdict.status, verdict.exit_code) == ("torch", "fail", 1)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import translate
+from course_lib.grading.kind import find_kind
 
 _IDENTIFIERS = frozenset(
     "b c1 c2 db dskip dw dx dy eps lock mean n residual rstd total var w wdy x xhat y".split()
@@ -32,7 +33,7 @@ class Cause(NamedTuple):
         else:
             headline, question = (
                 (self.headline, self.question)
-                if kind == "kernel" or self.of_function is None
+                if self.of_function is None or find_kind(kind).is_of_kernels
                 else self.of_function
             )
         return translate(headline, "causes"), translate(question, "causes")

@@ -216,12 +216,12 @@ def _find_span_of_error(error: SyntaxError, text: str) -> Span | None:
     return Span(error.lineno, len(source[:start].encode()), len(source[:end].encode()))
 
 
-def check_imports(tree: ast.Module, name: str, needed: str) -> None:
+def check_imports(statements: list[ast.stmt], name: str, needed: str) -> None:
     """Refuse an import of what does not exist; ``needed`` says what the exercise needs instead.
 
     Raises: Unreadable; EnvironmentFault if it is a package that the course itself needs.
     """
-    for node in ast.walk(tree):
+    for node in ast.walk(ast.Module(statements, [])):
         if isinstance(node, ast.Import):
             modules = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

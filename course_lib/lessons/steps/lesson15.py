@@ -114,7 +114,8 @@ STEPS = (
                 "np.median(times[warm_up:])",
                 "np.mean(times[warm_up:])",
                 "a mean is taken",
-                "What does one call of 900 µs do to a mean, and what to a median?",
+                "One call that takes far longer than the others moves a mean. Does it move a"
+                " median?",
             ),
             Slip(
                 "np.median(times[warm_up:])",
