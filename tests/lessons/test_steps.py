@@ -912,6 +912,30 @@ def test_a_mistake_is_named_and_its_line_is_shown(mistake: Mistake):
     assert shown and mistake.line in shown[0], told
 
 
+def test_on_a_gpu_the_interpreter_compares_with_the_known_mistakes(monkeypatch):
+    """A compiler would take a second for each of them."""
+    from course_lib.grading import steps as grading_steps
+
+    find, modes = grading_steps._find_slip, []
+
+    def find_as_on_a_gpu(task, kernels, judged, plans, mode, limits):
+        return find(task, kernels, judged, plans, "gpu", limits)
+
+    def run(kernels, plans, mode, *rest):
+        modes.append(mode)
+        return of_course(kernels, plans, mode, *rest)
+
+    of_course = grading_steps.runner.run
+    monkeypatch.setattr(grading_steps, "_find_slip", find_as_on_a_gpu)
+    monkeypatch.setattr(grading_steps.runner, "run", run)
+    monkeypatch.setattr(grading_steps, "_slipped", {})
+    cell = step_cells.make_solved("01-rows").replace("mask=mask, other=0.0", "mask=mask")
+    told = stepping.check_cell(steps.find("01-rows"), cell, {}).text
+    assert "What a masked lane holds takes part" in told
+    # the check itself, then the learner's kernel and the mistakes
+    assert set(modes[-2:]) == {"cpu"}
+
+
 @pytest.mark.skipif(course_lib.MODE == "gpu", reason="the compiler says it in other words")
 @pytest.mark.parametrize(
     ("step_id", "right", "wrong", "says"),
