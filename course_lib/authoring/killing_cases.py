@@ -21,9 +21,9 @@ from course_lib.base.files import write_atomic
 from course_lib.catalog import Exercise, mutants
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.execution.runner import Run
-from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging.judge import Judged
 from course_lib.grading.kind import find_kind
+from course_lib.grading.plans import make_plans
 from course_lib.grading.running import Running, forget_unwritten, judge_run
 from course_lib.grading.submission import attempt
 from course_lib.grading.submission.source import Unreadable

@@ -16,7 +16,8 @@ import contextlib
 import math
 import re
 import textwrap
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,7 @@ from torch import Tensor, nn
 
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 
 # takes the number of channels, like torch.nn.LayerNorm and torch.nn.RMSNorm
 Norm = Callable[[int], nn.Module]
@@ -219,7 +221,9 @@ def train(
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: 0.55 + 0.45 * math.cos(math.pi * step / steps)
     )
-    for _, (codes, wanted) in zip(range(steps), batches(text, size, seed, device), strict=False):
+    for _step, (codes, wanted) in zip(
+        range(steps), batches(text, size, seed, device), strict=False
+    ):
         with _few_threads(size):
             with torch.autocast(device.type, dtype=autocast, enabled=autocast is not None):
                 loss = F.cross_entropy(model(codes).flatten(0, 1).float(), wanted.flatten())
@@ -250,8 +254,30 @@ def learn(model: nn.Module, corpus: Corpus, steps: int, size: ModelSize = TOY) -
     The loss is the mean over the same 8 pieces each time, so the curve has no noise from single
     batches.
     """
-    for _ in train(model, corpus.training, steps, size):
+    for _loss in train(model, corpus.training, steps, size):
         yield loss_on(model, corpus.held_out, size, windows=8)
+
+
+def estimate(
+    corpus: Corpus,
+    norms: Iterable[Norm],
+    steps: int,
+    size: ModelSize = TOY,
+    *,
+    device: str | torch.device = "cpu",
+) -> str:
+    """Say how long :func:`learn` takes on this machine for all of these norms together, from three
+    steps of a model of each that is thrown away."""
+    seconds = 0.0
+    for norm in norms:
+        losses = learn(build(corpus.training, norm, size, device=device), corpus, 4, size)
+        next(losses)  # the first step compiles, or makes its first allocations
+        start = time.perf_counter()
+        timed = len(list(losses))
+        seconds += (time.perf_counter() - start) / timed * steps
+    if seconds < 90:
+        return _("about {seconds} seconds on this machine").format(seconds=max(round(seconds), 1))
+    return _("about {minutes} minutes on this machine").format(minutes=round(seconds / 60))
 
 
 @torch.no_grad()

@@ -699,7 +699,7 @@ def describe_author() -> None:
     epilog="""No file that is there is ever changed.
 
     \b
-    Examples: course author new exercise 11a_column_sums --kind torch --family reductions
+    Examples: course author new exercise 11a_column_sums --kind torch
               course author new lesson 11_measuring""",
 )
 def author_new(
@@ -715,17 +715,11 @@ def author_new(
     kind: Annotated[
         str | None, typer.Option(help="Of an exercise: kernel (as without it), torch or numpy.")
     ] = None,
-    family: Annotated[
-        str | None,
-        typer.Option(
-            help="Of an exercise: the family that gets its cases; a new one if there is none."
-        ),
-    ] = None,
 ) -> int:
     """Lay out the files of something new; their tests fail until it is written."""
     from course_lib.cli import author as authoring
 
-    return authoring.new(what, name, kind, family)
+    return authoring.new(what, name, kind)
 
 
 @author.command(

@@ -35,14 +35,15 @@ def next_exercise(
     passed; None if all are.
 
     It is never an optional task. A learner who has left out exercises that are not on the path of
-    six hours, and has passed no other, gets the next one of the path.
+    six hours, and has passed no other, gets the next one of the path. Who began with a later
+    exercise gets what follows it, and the earlier ones last.
 
     Args:
         records: what ``progress.read()`` returned.
         after: begin behind this exercise, and go on from the first one; it is the answer only if
             nothing else is left.
     """
-    order = list(catalog.exercises().values())
+    order = _list_from_first_passed(records)
     start = order.index(after) + 1 if after else 0
     ordered = [exercise for exercise in order[start:] + order[:start] if not exercise.optional]
     upcoming = next((e for e in ordered if not _is_passed(e, records)), None)
@@ -53,10 +54,20 @@ def next_exercise(
     return on_path if left_out and not after else upcoming
 
 
+def _list_from_first_passed(records: dict[str, ExerciseProgress]) -> list[Exercise]:
+    """Return the exercises in the order of the course, from the first one that is passed on; those
+    before it come last."""
+    order = list(catalog.exercises().values())
+    first = next((place for place, e in enumerate(order) if _is_passed(e, records)), 0)
+    return order[first:] + order[:first]
+
+
 def _find_next_on_path(records: dict[str, ExerciseProgress]) -> Exercise | None:
     """Return the first exercise of the short path that is not passed; None if there is none, or if
     one that is not on the path is passed."""
-    required = catalog.required().values()
+    required = [
+        exercise for exercise in _list_from_first_passed(records) if not exercise.optional
+    ]
     if any(_is_passed(exercise, records) and not exercise.short_path for exercise in required):
         return None
     return next(

@@ -14,16 +14,16 @@ from course_lib.base.text import make_visible_line
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import join_sentences
 from course_lib.catalog import Exercise, texts
+from course_lib.exercises import find_parts
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.hidden import Secret
 from course_lib.grading.cases.plan import Part, Plan
 from course_lib.grading.execution import runner
-from course_lib.grading.families import find_parts
-from course_lib.grading.families.plans import describe_left_out, make_plans, make_second_plans
 from course_lib.grading.judging.causes import make_sentence
 from course_lib.grading.judging.compiled import Compilation, CompilerFailure
 from course_lib.grading.judging.judge import Judged
 from course_lib.grading.kind import find_kind, find_mode
+from course_lib.grading.plans import describe_left_out, make_plans, make_second_plans
 from course_lib.grading.running import (
     FirstFailure,
     Running,
@@ -254,7 +254,7 @@ def grade_tries(
     mode: str,
     limits: runner.ResourceLimits,
 ) -> tuple[Verdict, list[Judged]]:
-    """Return the verdict on the code of a step, which has no family, from a few tries with known
+    """Return the verdict on the code of a step, which has no cases, from a few tries with known
     results; and the judged tries.
 
     ``text`` is the text that the code was cut out of, ``exercise.file`` its name in messages. In

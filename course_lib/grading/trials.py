@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from course_lib.catalog import Exercise
+from course_lib.exercises import find_parts
 from course_lib.grading import warming
 from course_lib.grading.cases.case import Case
 from course_lib.grading.execution import runner
-from course_lib.grading.families import find_parts
 from course_lib.grading.judging.judge import Judged
 from course_lib.grading.running import describe_not_started, judge_run
 from course_lib.grading.submission import reader

@@ -14,9 +14,9 @@ from course_lib.base.translation import join_sentences
 from course_lib.base.words import list_words
 from course_lib.catalog import Exercise, texts
 from course_lib.compiler import CompileError
+from course_lib.exercises import find_parts
 from course_lib.grading.cases.plan import Part, Plan
 from course_lib.grading.execution import child, runner
-from course_lib.grading.families import find_parts
 from course_lib.grading.judging import diagnosis, wording
 from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.compiled import CompilerFailure
@@ -50,8 +50,8 @@ class VerdictWriter:
         file: the path of the learner's file, as messages show it.
         text: the text of that file.
         first: the writer of the pass that this run checks a second time; None for a first run.
-        parts: the parts of an exercise without a family, whose wrong formulas are not known; None
-            takes the parts of the family.
+        parts: the parts of what has no folder, whose wrong formulas are not known; None takes the
+            parts of the exercise.
         search: the search for a smaller case to show; None if no smaller case is looked for.
         smaller: the case that the search found.
         hidden: True if the cases are hidden. The verdict then shows only the first wrong element,
@@ -287,10 +287,10 @@ class VerdictWriter:
         cause = self.kind.find_cause_of_exception(raised)
         headline, question = CAUSES[cause].word_for(self.exercise.kind, self.exercise.entry_points)
         text = shorten(" ".join(raised.text.split()), _LONGEST)
-        first = Finding(
-            of_case.plan.case.describe() if of_case else "",
-            f"{raised.type}{_(': ')}{text.rstrip('.。')}{_('.')}",
-        )
+        words = f"{raised.type}{_(': ')}{text.rstrip('.。')}{_('.')}"
+        if cause == "shapes_differ":
+            words = diagnosis.explain_shapes(raised)
+        first = Finding(of_case.plan.case.describe() if of_case else "", words)
         where = self._name_line(raised)
         place = wording.find_raise(raised, self.file, self.text)
         # PyTorch raises this error after backward has returned

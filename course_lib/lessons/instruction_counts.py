@@ -1,12 +1,14 @@
-"""Count the shuffles, additions, shared-memory accesses and barriers in a kernel's PTX."""
+"""Count the shuffles, additions, shared-memory accesses and barriers in a kernel's PTX, and the
+loads in its machine code."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 from course_lib.base.errors import CourseError
-from course_lib.compiler import Pointer, compile_report
+from course_lib.compiler import Pointer, compile_report, source_text
 
 _WORDS = {
     "shuffles": r"shfl\.sync\.bfly",
@@ -53,6 +55,34 @@ def count_flop_per_element(kernel: Any, BLOCK: int, num_warps: int) -> float:
     ptx = _compile(kernel, "fp16", BLOCK, num_warps, {"N": BLOCK, "eps": 1e-5})
     in_thread = sum(flop * len(re.findall(pattern, ptx)) for pattern, flop in _FLOP.items())
     return in_thread * 32 * num_warps / BLOCK
+
+
+def count_row_loads(kernel: Any, N: int, BLOCK: int, *, constant: bool = False) -> float:
+    """Count how many times the compiled code of a kernel ``(x_ptr, y_ptr, N, BLOCK)`` has the load
+    instructions that bring a block of fp32 numbers to 256 threads, on an H100.
+
+    Args:
+        constant: compile the kernel with ``N: tl.constexpr`` in its signature.
+
+    Raises: CourseError if the signature has another N; CompileError if the kernel does not compile.
+    """
+    modules = {"triton": "triton", "tl": "triton.language"}
+    source = source_text(kernel)
+    source = replace(source, text="@triton.jit\n" + source.text, modules=modules)
+    if constant:
+        text, changed = re.subn(r"\bN, BLOCK", "N: tl.constexpr, BLOCK", source.text, count=1)
+        if not changed:
+            raise CourseError(f"{source.name} has no parameter N before BLOCK.")
+        source = replace(source, text=text)
+    numbers = {"N": N}
+    report = compile_report(
+        source,
+        {name: Pointer("fp32") for name in ("x_ptr", "y_ptr")} | ({} if constant else numbers),
+        {"BLOCK": BLOCK} | (numbers if constant else {}),
+        num_warps=8,
+    )
+    loaded = sum(width * count for width, count in report.loads.items())
+    return loaded * 256 / (4 * BLOCK)
 
 
 def _compile(kernel: Any, dtype: str, BLOCK: int, num_warps: int, numbers: dict[str, float]) -> str:

@@ -36,8 +36,8 @@ from course_lib.lessons.stylesheets import BOX_STYLE
 _FOLDER = Path(__file__).parent / "predictions"
 KINDS = ("number", "choice", "cells")
 Cells = Sequence[Sequence[int]]  # (row, column) of each cell
-# An expected number is called right, not close, if it is off by at most this part of the answer.
-# site.js has the same number.
+# An expected number is called right, not close, if it is off by at most this part of the answer, or
+# if the answer is what it is rounded to: 8.6 where the answer is 9. site.js has the same rule.
 _EXACT = 0.005
 
 
@@ -165,8 +165,16 @@ class Question:
                 ),
                 result=self.result,
             )
-        exact = self.kind != "number" or math.isclose(said, self.answer, rel_tol=_EXACT)  # type: ignore[arg-type]
+        exact = self.kind != "number" or self._is_rounded(said)  # type: ignore[arg-type]
         return (_("Right: {result}") if exact else _("Close: {result}")).format(result=self.result)
+
+    def _is_rounded(self, said: float) -> bool:
+        """Return whether ``said`` is the answer, or a more exact number that is rounded to it."""
+        assert isinstance(self.answer, (int, float))
+        half_a_digit = 0.5 * 10.0 ** -len(str(self.answer).partition(".")[2])
+        return abs(said - self.answer) < half_a_digit or math.isclose(
+            said, self.answer, rel_tol=_EXACT
+        )
 
     def write_result(self) -> str:
         """Write what comes out as a sentence that stands alone."""

@@ -15,9 +15,8 @@
 #
 # LayerNorm does about seven floating-point operations for each element: it adds for the mean,
 # subtracts it, squares and adds, multiplies by `rstd` and by `w`, and adds `b`. An H100 can do at
-# most 67 · 10¹² of them per second, and its memory can move 3350 · 10⁹ bytes per second. So you can
-# compute how long the arithmetic takes. The kernel also reads and writes 2 bytes for each element
-# in fp16. How long does the LayerNorm take?
+# most 67 · 10¹² of them per second. So you can compute how long the arithmetic takes. And how long
+# does the LayerNorm take?
 #
 # *About 40 minutes, the exercise included. Needs: lesson 05.*
 
@@ -105,9 +104,9 @@ step("06-tree")
 # %% [markdown]
 # A tree saves no work: 16 numbers need 15 additions in any order. It saves *steps*, because many
 # threads add at the same time.
-
-# %%
-predict("06-alone")
+#
+# 8192 numbers on 128 threads take 63 additions alone, for 64 numbers in each thread, and then 7
+# steps in a tree: 70 steps, and in 63 of them no thread needs another.
 
 # %% tags=["check"]
 from course_lib.lessons.pictures.reduction_tree.model import model as reduction
@@ -119,7 +118,7 @@ for p in (1, 32, 128, 1024):
     made = reduction(np.ones(8192), threads=p)
     assert len(made.steps) == 8192 // p - 1 + int(np.log2(p)) and made.sum == 8192
     if p == 128:
-        assert len(made.steps) == find("06-alone").answer
+        assert len(made.steps) == 70
         assert sum(step_made.kind == "own" for step_made in made.steps) == 63
 
 # %% [markdown]
@@ -152,25 +151,26 @@ def sum_kernel(x_ptr, sum_ptr, BLOCK: tl.constexpr):
 
 
 # %%
-predict("06-shuffles")
+predict("06-wider")
 
 # %% tags=["answer"]
 from course_lib.lessons.instruction_counts import count_instructions
 
-for BLOCK, num_warps in ((32, 1), (1024, 1), (1024, 4), (4096, 4)):
+for BLOCK, num_warps in ((32, 1), (1024, 1), (1024, 4), (8192, 4)):
     print(f"BLOCK {BLOCK}, {num_warps} warps:", count_instructions(sum_kernel, BLOCK, num_warps))
 
 # %% tags=["check"]
-for BLOCK, num_warps in ((32, 1), (1024, 1), (1024, 2), (1024, 4), (1024, 32), (4096, 4)):
+for BLOCK, num_warps in ((32, 1), (1024, 1), (1024, 2), (1024, 4), (1024, 32), (4096, 4), (8192, 4)):
     counts = count_instructions(sum_kernel, BLOCK, num_warps)
     alone, together = BLOCK // (32 * num_warps) - 1, 5 + int(np.log2(num_warps))
     assert counts["shuffles"] == together and counts["additions"] == alone + together
     assert (counts["shared memory"] > 0) == (counts["barriers"] > 0) == (num_warps > 1)
     if (BLOCK, num_warps) == (1024, 4):
-        assert counts["shuffles"] == find("06-shuffles").answer
+        assert counts["shuffles"] == 7
         drawn = reduction(np.ones(1024), 128, "shuffle", warp=32)  # the picture's model does what the compiler does
         assert sum(s.kind == "shuffle" for s in drawn.steps) == counts["shuffles"]
         assert len(drawn.additions) == counts["additions"]
+assert find("06-wider").answer == "7, as before" and counts["shuffles"] == 7  # of BLOCK = 8192, the last one
 
 # %% [markdown]
 # The picture again, now with shuffles: 8 threads in warps of 4. In a shuffle partners swap, so both
@@ -202,10 +202,12 @@ def sum_each_block_kernel(x_ptr, sum_ptr, N, BLOCK: tl.constexpr):
     tl.store(sum_ptr, total)
 
 
-# %%
-predict("06-once")
+# %% [markdown]
+# There are seven shuffles in each of the eight blocks of a row of 8192 columns: 56 for each thread.
+# With every seven come three barriers, at which all warps wait. The third is there because no warp
+# may write its sum to shared memory while another still reads the sums of the block before.
 
-# %% tags=["answer"]
+# %%
 print(count_instructions(sum_each_block_kernel, BLOCK=1024, num_warps=4, N=8192))
 
 
@@ -220,7 +222,7 @@ def sum_once_kernel(x_ptr, sum_ptr, N, BLOCK: tl.constexpr):
 
 
 each, once = (count_instructions(kernel, 1024, 4, N=8192) for kernel in (sum_each_block_kernel, sum_once_kernel))
-assert each["shuffles"] == find("06-once").answer == 8 * 7 and once["shuffles"] == 7
+assert each["shuffles"] == 56 == 8 * 7 and once["shuffles"] == 7
 assert once["barriers"] == 2 and each["barriers"] == 8 * 3
 row = torch.randn(8192, device=DEVICE)
 for kernel in (sum_each_block_kernel, sum_once_kernel):
@@ -264,11 +266,13 @@ step("06-lanes")
 # Then why not one *thread* per row? A warp takes 32 rows, each thread adds up its own row, and no
 # thread ever talks to another. It sounds better. But look at what one load of that warp asks for.
 # Memory does not deliver numbers. It delivers **sectors** of 32 bytes.
+#
+# The rows lie 16384 bytes apart, so each of the 32 numbers of a load is in a sector of its own:
+# 1024 bytes move for the 64 that were asked for. Along one row the same load takes 2 sectors. So
+# the lanes lie *along* the row, and neighbouring threads read neighbouring numbers. The price is
+# that the threads have to exchange numbers.
 
 # %%
-predict("06-sectors")
-
-# %% tags=["answer"]
 import numpy as np
 
 threads = np.arange(32)
@@ -276,9 +280,19 @@ for what, element in (("32 columns of a row", threads), ("column 0 of 32 rows", 
     sectors = np.unique(element * 2 // 32).size  # an fp16 number has 2 bytes
     print(f"{what}: {sectors} sectors, {sectors * 32} bytes for the {32 * 2} that were asked for")
 
+# %%
+predict("06-eighth")
+
+# %% tags=["answer"]
+for what, element in (("every column", np.arange(8192)), ("every eighth", np.arange(0, 8192, 8))):
+    sectors = np.unique(element * 2 // 32).size
+    print(f"{what}: {element.size} numbers, {sectors} sectors, {sectors * 32} bytes")
+
 # %% tags=["check"]
-assert np.unique(np.arange(32) * 8192 * 2 // 32).size == find("06-sectors").answer == 32
+assert np.unique(np.arange(32) * 8192 * 2 // 32).size == 32
 assert np.unique(np.arange(32) * 2 // 32).size == 2 and 4096 // 132 == 31
+assert np.unique(np.arange(0, 8192, 8) * 2 // 32).size == np.unique(np.arange(8192) * 2 // 32).size == 512
+assert find("06-eighth").answer == "all of the row's bytes"
 
 # %% [markdown]
 # ## So where did the time go?
@@ -325,8 +339,11 @@ def layer_norm_op_by_op(x, eps=1e-5):
     return d * torch.rsqrt(var + eps)
 
 
-# %%
-predict("06-passes")
+# %% [markdown]
+# Its operations make eight passes. `mean` reads `x`. The subtraction reads `x` and writes `d`. The
+# product reads `d` and writes `d * d`, and the next `mean` reads that. The last line reads `d` and
+# writes `y`. `var + eps` and `rsqrt` move one number per row: no pass, but two of the seven
+# launches.
 
 # %% tags=["check"]
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -352,7 +369,7 @@ assert torch.allclose(y, torch.nn.functional.layer_norm(x, (100,)), atol=1e-4)
 counted = {name: count(name, N=8192) for name in ALGORITHMS}
 assert calls.number == counted["naive"].launches == 7
 assert {name: c.passes() for name, c in counted.items()} == {
-    "copy": 2, "naive": find("06-passes").answer, "one_pass": 3, "two_pass": 4, "welford": 3,
+    "copy": 2, "naive": 8, "one_pass": 3, "two_pass": 4, "welford": 3,
     "resident": 2,
 }  # fmt: skip
 assert pass_model.LAUNCH_US == 10
@@ -364,7 +381,7 @@ assert all(count(name, N=100).passes() == counted[name].passes() for name in ALG
 # (The triangle shows the CPU's side. It assumes 10 µs of CPU time for each launch; the second dive
 # has measured numbers.)
 
-# %% tags=["answer"]
+# %%
 from course_lib.lessons import pass_counter
 
 pass_counter("naive", M=4096, N=8192)
@@ -437,14 +454,36 @@ assert (
 # ## Your turn
 #
 # Exercise 06a adds up rows of any length: one program per row, a sum for each lane, one meeting.
-# You have all the pieces. Two of them are easily forgotten, and no small test sees it:
-# `.to(tl.float32)` at the load, because a sum of fp16 numbers soon passes 65504, and
+# You have all the pieces. One of them is easily forgotten, and no small test sees it:
 # `tl.program_id(0).to(tl.int64)`, because `row * stride_x` may pass 2³¹, where 32 bits end.
+# `.to(tl.float32)` at the load is needed where fp16 meets fp16, in `tl.sum` of an fp16 block or in
+# `x * x`. Here the accumulator is fp32, and fp32 + fp16 is fp32, so nothing is lost without it.
 
 # %%
 from course_lib import exercise
 
 exercise("06a")
+
+# %% tags=["check"]
+@triton.jit
+def sum_as_loaded_kernel(x_ptr, sum_ptr, N, CAST: tl.constexpr, BLOCK: tl.constexpr):
+    total = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, N, BLOCK):
+        cols = start + tl.arange(0, BLOCK)
+        x = tl.load(x_ptr + cols, mask=cols < N, other=0.0)
+        total += x.to(tl.float32) if CAST else x
+    tl.store(sum_ptr, tl.sum(total, axis=0))
+
+
+large = (300 + torch.randn(1000, generator=torch.Generator().manual_seed(0))).half().to(DEVICE)
+found = []
+for cast in (True, False):
+    result = torch.empty(1, device=DEVICE)
+    sum_as_loaded_kernel[(1,)](large, result, 1000, CAST=cast, BLOCK=128)
+    found.append(result.item())
+with np.errstate(over="ignore"):
+    sum_kernel[(1,)](large, result, BLOCK=512)  # tl.sum of a block of fp16
+assert found[0] == found[1] > 65504 and result.isinf().all()
 
 # %% [markdown]
 # When it passes, go back to the picture of the passes, choose exercise 06a under it, and press

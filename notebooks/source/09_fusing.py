@@ -89,13 +89,15 @@ def rms_norm_op_by_op(x, w, eps=1e-5):
     return xhat.to(x.dtype) * w  # two roundings, before and after w
 
 
-# %%
-predict("09-op-by-op")
+# %% [markdown]
+# There are eight launches, and most of them read and write matrices of fp32, at 4 bytes per
+# element: 36 bytes for each fp16 element of x, where one kernel reads 2 and writes 2. So most is
+# won by a norm that is one kernel, nine times the bytes. The fused addition comes on top.
 
 # %% [markdown]
 # Here is which operation moves what, beside one kernel for all of them.
 
-# %% tags=["answer"]
+# %%
 bytes_moved(M=4096, N=4096, dtype="fp16", case="eager")
 
 # %% tags=["check"]
@@ -119,7 +121,7 @@ with Calls() as calls:
 assert np.abs(reference.float64(y) - reference.rms_norm(x, w, 1e-5).y).max() < 5e-3
 typed = model("eager", 4096, 4096, "fp16")
 assert calls.number == len(typed.unfused) == 8
-assert round(typed.unfused_bytes / typed.fused_bytes, 1) == find("09-op-by-op").answer
+assert round(typed.unfused_bytes / typed.fused_bytes, 1) == 9
 
 # %% tags=["check"]
 drawn = torch.Generator().manual_seed(0)

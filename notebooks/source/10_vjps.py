@@ -46,13 +46,11 @@ print(layer_norm(x).round(4))
 #
 # A **push** is a small change of x, of one element or of many at once. y does not *feel* a push if
 # y stays as it is.
+#
+# Take the row `2 -1 3.5`. LayerNorm with eps = 0 gives the rows `102 99 103.5` and `20 -10 35` the
+# same y (lesson 01).
 
 # %%
-from course_lib.lessons import predict, step
-
-predict("10-blind")
-
-# %% tags=["answer"]
 print(layer_norm(x + 100).round(4))
 print(layer_norm(10 * x).round(4))
 
@@ -60,7 +58,6 @@ print(layer_norm(10 * x).round(4))
 from course_lib.lessons.prediction import find
 
 assert np.allclose(layer_norm(x + 100), layer_norm(x)) and np.allclose(layer_norm(10 * x), layer_norm(x))
-assert find("10-blind").answer == "both"
 
 # %% [markdown]
 # Two kinds of pushes get a name:
@@ -105,6 +102,8 @@ print(nudge(layer_norm, dy, row).round(4))
 # The loss rises by $\sum_i dx_i\, p_i$ for a small push p of x. And y does not feel a push along 1.
 
 # %%
+from course_lib.lessons import predict, step
+
 predict("10-third")
 
 # %% tags=["check"]

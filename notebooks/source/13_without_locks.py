@@ -109,6 +109,8 @@ predict("13-orders")
 assert count_results(run_dw(dw_kernel), "dw") == find("13-orders").answer
 import itertools
 
+from course_lib.lessons.sums import COLUMNS, draw
+
 products = np.multiply(*(part.numpy() for part in draw(6, COLUMNS)))
 sums = {
     np.add.accumulate(products[list(order)], dtype=np.float32)[-1].tobytes()
@@ -124,6 +126,29 @@ def atomic_kernel(dy_ptr, xhat_ptr, dw_ptr, lock_ptr, BLOCK: tl.constexpr):
 
 
 assert count_results(run_dw(atomic_kernel), "dw") > 5
+
+# %% [markdown]
+# Would more digits help? Let `dw` be fp64 while the programs add, and round it to fp32 at the end.
+
+# %%
+predict("13-wider")
+
+# %% tags=["answer"]
+from itertools import permutations
+
+import numpy as np
+from course_lib.lessons.sums import COLUMNS, draw
+
+products = np.multiply(*(part.numpy() for part in draw(6, COLUMNS)))  # six rows of dy * xhat
+for dtype in (np.float32, np.float64):
+    sums = {
+        np.add.accumulate(products[list(order)].astype(dtype))[-1].astype(np.float32).tobytes()
+        for order in permutations(range(6))
+    }
+    print(f"{np.dtype(dtype)}: {len(sums)} different dw in 720 orders")
+
+# %% tags=["check"]
+assert len(sums) == 1 and find("13-wider").answer == "1"
 
 # %% [markdown]
 # No result is wrong. But train twice from the same seed, and the two models drift apart. A training
@@ -157,16 +182,16 @@ step("13-slot")
 # %% [markdown]
 # No lock, no barrier, nobody waits, and no order can change a bit. What does it cost? Let x have M
 # rows of N columns in fp16. Partial sums are kept in fp32, for `dw` and for `db`.
-
-# %%
-predict("13-price")
+#
+# The partial sums are 4 times as many bytes as x: for each element of 2 bytes there are 4 bytes of
+# `dw` and 4 of `db`. They are written once and read once.
 
 # %% tags=["check"]
 bytes_of_x, bytes_of_partials = (
     2,
     2 * 4,
 )  # an element of x; a number of dw's and one of db's partial sums
-assert bytes_of_partials / bytes_of_x == find("13-price").answer
+assert bytes_of_partials / bytes_of_x == 4
 
 # %% [markdown]
 # ## How many places are enough?
@@ -183,13 +208,13 @@ lesson13.show_chunks()
 # %% [markdown]
 # A program walks in steps of BLOCK_M rows, a tile at a time. Take chunks of 5 rows and BLOCK_M = 4.
 # The program of chunk 0 makes two steps. Its lanes stand at rows 0 to 3, and then at rows 4 to 7.
-
-# %%
-predict("13-rows")
+#
+# Rows 5 to 7 exist, so `rows < M` lets their lanes in. But they belong to chunk 1, whose program
+# adds them, too.
 
 # %% tags=["check"]
 within = np.arange(8).reshape(2, 4)  # two steps of four lanes
-assert np.argwhere(within < 5).tolist() == find("13-rows").answer
+assert np.argwhere(within < 5).tolist() == [[0, 0], [0, 1], [0, 2], [0, 3], [1, 0]]
 
 # %% [markdown]
 # "Is it in this chunk?" and "does it exist?" are two questions. The next step adds up `db` over
@@ -228,11 +253,11 @@ print(count_results(run_two_stage(5), "dw_partial", "db_partial"), "result in 20
 
 # %% [markdown]
 # There is one result. Would chunks of 4 rows give the same one?
+#
+# No: rows 4 to 7 are one chunk then, and the numbers are added in another order. Each cut gives one
+# result in all 20 orders, and another cut gives another one.
 
 # %%
-predict("13-cut")
-
-# %% tags=["answer"]
 from course_lib.lessons.sums import sum_partials
 
 of_five, of_four = (sum_partials(run_two_stage(rows, seeds=[0])[0]) for rows in (5, 4))
@@ -245,7 +270,6 @@ want = compute_gradients()
 assert count_results(run_two_stage(5), "dw_partial", "db_partial") == 1
 assert count_results(run_two_stage(4), "dw_partial", "db_partial") == 1
 assert 0 < np.abs(of_five - of_four).max() < 1e-5 and np.abs(of_five - want.dw).max() < 1e-5
-assert find("13-cut").answer == "20 orders give one result, and it is another one"
 
 # %% [markdown]
 # For the same bits every time, the cut may depend on the shape. It must not depend on a measured
@@ -254,14 +278,14 @@ assert find("13-cut").answer == "20 orders give one result, and it is another on
 #
 # The price of two stages is in the reads. A kernel computes `dx`, and then the first stage computes
 # its few partial sums; leave these out.
-
-# %%
-predict("13-passes")
+#
+# The kernel of `dx` reads x and dy and writes dx, 3 M N elements, and the first stage reads x and
+# dy again: 5 M N together. The least that is possible is 3.
 
 # %% tags=["check"]
 dx_kernel = {"x read": 1, "dy read": 1, "dx written": 1}
 first_stage = {"x read": 1, "dy read": 1}
-assert sum(dx_kernel.values()) + sum(first_stage.values()) == find("13-passes").answer
+assert sum(dx_kernel.values()) + sum(first_stage.values()) == 5
 
 # %% [markdown]
 # ## Your turn: two stages
@@ -339,20 +363,23 @@ assert (spare[5:] == 0).all() and np.isfinite(spare).all()
 # How much are the partial sums now? P programs write two rows of fp32 each, and stage two reads
 # them: 16 P N bytes. An H100 has 132 multiprocessors. Take one program on each, M = 4096, N = 8192
 # and fp16.
-
-# %%
-predict("13-share")
+#
+# With these, the partial sums are 17 MB beside the 201 MB of x, dy and dx, 9 percent, and much of
+# it never leaves the L2 cache. One row of partial sums for every row of x would be 267 percent.
 
 # %% tags=["check"]
 share = 100 * 16 * 132 * 8192 / (3 * 4096 * 8192 * 2)
-assert round(share) == find("13-share").answer
+assert round(share) == 9 and round(16 * 132 * 8192 / 1e6) == 17 and round(3 * 4096 * 8192 * 2 / 1e6) == 201
+assert round(100 * 16 * 4096 * 8192 / (3 * 4096 * 8192 * 2)) == 267
 
 # %% [markdown]
 # And are the bits still the same in every order? Yes: M, P and the launch decide which tiles a
-# program takes. With another P `dx` keeps its bits, because no row looks at another. The bits of
-# `dw` may change.
+# program takes. But P follows from the number of multiprocessors, so another GPU has another P.
 
 # %%
+predict("13-gpus")
+
+# %% tags=["answer"]
 from course_lib.lessons.sums import run_persistent, sum_partials
 
 two, three = run_persistent(2), run_persistent(3)

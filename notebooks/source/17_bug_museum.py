@@ -239,14 +239,15 @@ def normalise(x):
 x = normal(2, 3, 8, mean=3.0)
 y = normalise(x)
 
-# %%
-predict("17-rows")
+# %% [markdown]
+# The grid is `(x.shape[0],)`, so two programs run, and each has one of the six rows. For a matrix
+# x.shape[0] is the number of rows, and so it was in every test.
 
-# %% tags=["answer"]
+# %%
 print((y != 0).any(-1))
 
 # %% tags=["check"]
-assert (y != 0).any(-1).sum() == find("17-rows").answer
+assert (y != 0).any(-1).sum() == 2
 emulated = specimens.BACKWARD["first dimension"](normal(2, 3, 8).cpu(), x.cpu(), torch.ones(8), 1e-5)[0]
 assert (emulated != 0).any(-1).tolist() == (y != 0).any(-1).tolist()
 
@@ -316,17 +317,34 @@ ones = torch.ones(M, N, device=course_lib.DEVICE)
 add_rows_kernel[(triton.cdiv(M, ROWS),)](ones, memory, M, N, ROWS, BLOCK=4)
 partial, neighbour = memory[: M // ROWS], memory[M // ROWS]
 
-# %%
-predict("17-lost")
+# %% [markdown]
+# 1027 // 8 is 128, and 129 programs run. The last of them has the three rows that are left over, and
+# writes their sum behind the buffer, where nobody adds it.
 
-# %% tags=["answer"]
+# %%
 print("db:       ", partial.sum(0).tolist())
 print("neighbour:", neighbour.tolist())
 
 # %% tags=["check"]
 assert 8096 % 8 == 12288 % 16 == 131072 % 128 == 0
-assert (partial.sum(0) == find("17-lost").answer).all() and (neighbour == 3).all()
+assert (partial.sum(0) == 1024).all() and (neighbour == 3).all()
 assert (specimens.lose_last_partial(ones.cpu(), ROWS) == partial.sum(0).cpu()).all()
+
+# %% [markdown]
+# With ones you see it at once. A real `dy` is more like noise around 0.
+
+# %%
+predict("17-noisy")
+
+# %% tags=["answer"]
+noise = normal(M, 256, seed=8)
+whole, kept = noise.sum(0), noise[: M // ROWS * ROWS].sum(0)
+print(f"db is off by {((kept - whole).norm() / whole.norm()).item():.1%} of its size")
+
+# %% tags=["check"]
+off = ((kept - whole).norm() / whole.norm()).item()
+assert abs(off - (3 / 1027) ** 0.5) < 0.01 and find("17-noisy").answer == "about 5 %"
+assert not torch.allclose(kept, whole, rtol=1e-2, atol=1e-2)
 
 # %% [markdown]
 # attorch's programs took more than one row only for `N < 64` and `M >= 1024`. Its tests had three
@@ -386,12 +404,13 @@ assert torch.allclose(rounded[1].cpu(), emulated[1], atol=1e-3) and not torch.al
 # 45](https://github.com/unslothai/unsloth/issues/45)), a maintainer answered that the library
 # fine-tuned attention and MLP layers only, and that norms would follow. Then came full fine-tuning,
 # in which the norms have to learn, too. The weights of the norms stayed as they were.
+#
+# None is a legal gradient: it says that nothing depends on this argument. The optimiser leaves such
+# a parameter as it is, without a word, and all the other parameters go on learning. So the loss
+# goes down, dx is right, and w is finite. The only check that finds it asks whether w is *another*
+# one after a step of the optimiser.
 
 # %%
-predict("17-frozen")
-
-
-# %% tags=["answer"]
 class NoDw(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, w):
@@ -404,7 +423,7 @@ class NoDw(torch.autograd.Function):
         return launch_backward(dy, *ctx.saved_tensors)[0], None  # None in the place of dw
 
 
-# %% tags=["answer"]
+# %%
 w = torch.nn.Parameter(torch.ones(8, device=course_lib.DEVICE))
 torch.manual_seed(0)
 layer = torch.nn.Linear(8, 8).to(w.device)
@@ -424,7 +443,7 @@ layer = torch.nn.Parameter(torch.ones(8))
 before = layer.detach().clone()
 optimiser = torch.optim.SGD([layer], lr=0.1)
 optimiser.step()  # its grad is None
-assert torch.equal(before, layer) and find("17-frozen").answer.startswith("w is another one")
+assert torch.equal(before, layer)
 
 # %% [markdown]
 # ## Room 9: the row that begins too late

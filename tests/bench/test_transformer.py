@@ -212,3 +212,13 @@ def test_a_norm_sees_as_many_rows_as_the_size_says():
     assert len(seen) == SMALL.norms and {(B * T, C) for B, T, C in seen} == {
         (SMALL.rows, SMALL.channels)
     }
+
+
+def test_the_estimate_is_of_all_steps_of_all_norms(monkeypatch):
+    clock = iter(range(0, 1000, 3))
+    monkeypatch.setattr(transformer.time, "perf_counter", lambda: float(next(clock)))
+    corpus = transformer.split(transformer.fables())
+    one = transformer.estimate(corpus, [torch.nn.LayerNorm], 30)
+    assert one == "about 30 seconds on this machine", "three steps in three seconds"
+    both = transformer.estimate(corpus, [torch.nn.LayerNorm, torch.nn.RMSNorm], 300)
+    assert both == "about 10 minutes on this machine"

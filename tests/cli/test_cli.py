@@ -520,6 +520,15 @@ def test_an_exercise_off_the_path_leaves_the_path():
     assert upcoming.id == "02a" and "path" not in status.next_line(upcoming)
 
 
+def test_who_began_with_a_later_exercise_goes_on_behind_it():
+    passed("13a")
+    upcoming = status.next_exercise(progress.read())
+    assert upcoming.id == "13b" and "comes 00a" not in status.next_line(upcoming)
+    later = [name for name in catalog.required() if name >= "13a"]
+    passed(*later)
+    assert status.next_exercise(progress.read()).id == "00a", "the earlier ones come last"
+
+
 def test_an_optional_task_is_never_next_and_is_counted_apart(command):
     task = next(exercise for exercise in catalog.exercises().values() if exercise.optional)
     earlier = [name for name in catalog.required() if name < task.id]

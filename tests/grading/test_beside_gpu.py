@@ -12,8 +12,8 @@ from course_lib import catalog
 from course_lib.catalog import texts
 from course_lib.grading import grade
 from course_lib.grading.execution import runner
-from course_lib.grading.families.plans import make_plans
 from course_lib.grading.kind import find_mode
+from course_lib.grading.plans import make_plans
 from course_lib.grading.submission.source import Kernels
 from course_lib.sandbox import servers
 from course_lib.sandbox.stage import STOP

@@ -11,9 +11,9 @@ import pytest
 
 from course_lib import catalog
 from course_lib.catalog import mutants
-from course_lib.grading.families import find_parts
-from course_lib.grading.families.plans import make_plans
+from course_lib.exercises import find_parts
 from course_lib.grading.judging.causes import CAUSES, make_sentence
+from course_lib.grading.plans import make_plans
 from course_lib.launching.faults import FaultKind, Group
 
 HERE = Path(__file__).parent.parent

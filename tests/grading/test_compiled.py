@@ -25,8 +25,8 @@ from course_lib.compiler import (
 )
 from course_lib.compiler.compile_job import CompileJob, CompilerAnswer
 from course_lib.grading.check import check
-from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging import compiled
+from course_lib.grading.plans import make_plans
 from course_lib.grading.submission.source import Kernels
 from course_lib.sandbox import jobs
 

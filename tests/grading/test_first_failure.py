@@ -12,10 +12,10 @@ from course_lib import catalog
 from course_lib.catalog import texts
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
-from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging import wording
 from course_lib.grading.judging.judge import judge
 from course_lib.grading.kind import find_mode
+from course_lib.grading.plans import make_plans
 from course_lib.grading.running import FirstFailure
 
 EX = catalog.get("01a")

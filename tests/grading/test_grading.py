@@ -16,10 +16,10 @@ from course_lib.catalog import mutants, texts
 from course_lib.grading.cases.case import Case
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
-from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging.causes import CAUSES
 from course_lib.grading.judging.judge import judge
 from course_lib.grading.kind import find_mode
+from course_lib.grading.plans import make_plans
 from course_lib.grading.submission import attempt
 
 HERE = Path(__file__).parent.parent

@@ -15,9 +15,9 @@ from course_lib.base import paths
 from course_lib.catalog import mutants, texts
 from course_lib.grading.cases.buffers import DTYPES
 from course_lib.grading.cases.plan import Plan
-from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging import wording
 from course_lib.grading.judging.judge import Judged, judge
+from course_lib.grading.plans import make_plans
 from course_lib.grading.verdict import Place
 
 

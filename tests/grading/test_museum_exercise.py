@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from course_lib import catalog
 from course_lib.base import paths
+from course_lib.exercises.ex17a_museum_tests import cases as museum
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
-from course_lib.grading.families import museum
 from course_lib.grading.report import make_report
 from course_lib.norms import specimens
 from course_lib.norms.reference import layer_norm, layer_norm_vjp

@@ -1096,20 +1096,17 @@ def test_the_code_beside_the_entry_points_is_run_once_and_said(exercise, code, s
         assert says in verdict.oddities[0].words and verdict.oddities[0].line > text.count("\n")
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        file
-        for folder in (paths.ROOT / "tests/variants", paths.ROOT / "tests/slips/right")
-        for file in sorted(folder.glob("ex*.py"))
-    ],
-    ids=lambda file: file.stem,
-)
-def test_right_code_is_seldom_odd(file):
+RIGHT_FUNCTIONS = [
+    pytest.param(exercise, file, id=f"{exercise.id}-{file.stem}")
+    for exercise in catalog.exercises().values()
+    if exercise.kind != "kernel"
+    for file in (*exercise.list_right_ways(), *sorted((exercise.folder / "unusual").glob("*.py")))
+]
+
+
+@pytest.mark.parametrize(("exercise", "file"), RIGHT_FUNCTIONS)
+def test_right_code_is_seldom_odd(exercise, file):
     """What a few of these use goes past PyTorch's dispatcher, and is listed for that."""
-    exercise = catalog.get(file.stem[2:5])
-    if exercise.kind == "kernel":
-        return
     text = file.read_text()
     cut = needed.cut(
         parse(text, "ex.py"), "ex.py", exercise.entry_points, find_kind(exercise.kind)

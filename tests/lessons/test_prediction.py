@@ -40,6 +40,7 @@ WORDS = Question(
     others={"one": "Not one: one is odd."},
 )
 LAST = Question("03-c", "How far?", "number", 100, "it goes 100 steps.", "It rounds.", factor=2)
+SHARE = Question("03-f", "How much?", "number", 9, "it is 9 percent.", "8.594.", within=3)
 GRID = Question(
     "03-e",
     "Which are lost?",
@@ -75,6 +76,13 @@ def words(widget) -> str:
 )  # fmt: skip
 def test_near_enough_is_no_surprise(question, said, expected):
     assert question.is_expected(said) is expected
+
+
+@pytest.mark.parametrize(
+    ("said", "lead"), [(9, "Right"), (8.6, "Right"), (8.594, "Right"), (8.4, "Close"), (10, "Close")]
+)
+def test_a_more_exact_number_than_the_answer_is_right(said, lead):
+    assert SHARE.write_verdict(said).startswith(lead)
 
 
 def test_an_answer_shows_what_comes_out_and_is_kept():

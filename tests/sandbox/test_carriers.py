@@ -16,8 +16,8 @@ from course_lib.base.plain import encode
 from course_lib.catalog import texts
 from course_lib.grading.cases.plan import CaseLaunch
 from course_lib.grading.execution import runner
-from course_lib.grading.families.plans import make_plans
 from course_lib.grading.kind import find_mode
+from course_lib.grading.plans import make_plans
 from course_lib.grading.submission.attempt import extract
 from course_lib.sandbox import in_process, in_worker, jobs
 from course_lib.sandbox.machine import FolderExchange, MemoryExchange

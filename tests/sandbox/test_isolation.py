@@ -31,8 +31,8 @@ from course_lib.base.worker import WorkerDied
 from course_lib.doctor.isolation import examine_isolation
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
-from course_lib.grading.families.plans import make_plans
 from course_lib.grading.kind import find_mode
+from course_lib.grading.plans import make_plans
 from course_lib.grading.submission import reader
 from course_lib.grading.submission.source import Kernels
 from course_lib.sandbox import isolation, jobs, server, servers, syscalls

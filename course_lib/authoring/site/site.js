@@ -26,7 +26,8 @@ function judge(said, own, { kind, answer, within, factor }) {
   if (named) return named;
   const off = Math.abs(number - right);
   const expected = Number(factor) && number * right > 0 ? number / right >= 1 / factor && number / right <= Number(factor) : off <= Number(within);
-  return !expected ? "other" : off <= 0.005 * Math.max(Math.abs(number), Math.abs(right)) ? "right" : "close";
+  const halfADigit = 0.5 * 10 ** -(answer.split(".")[1] ?? "").length;
+  return !expected ? "other" : off < halfADigit || off <= 0.005 * Math.max(Math.abs(number), Math.abs(right)) ? "right" : "close";
 }
 function sayWhatWasPredicted(fold) {
   const box = fold.querySelector(".said");

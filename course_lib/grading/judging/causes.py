@@ -489,7 +489,8 @@ CAUSES: dict[str, Cause] = {
     "masked_off": Cause(
         "what a masked lane holds takes part",
         "A lane that a load masks off holds anything at all, unless `other=` says what: here it is"
-        " NaN. Which of your loads has a mask, and where does what such a lane holds go?",
+        " NaN or a huge number. Which of your loads has a mask, and where does what such a lane"
+        " holds go?",
     ),
     "not_0_past_the_end": Cause(
         "y does not hold 0 past the end of a row",
@@ -1224,6 +1225,11 @@ CAUSES: dict[str, Cause] = {
         "a tensor descriptor begins at an address that it cannot have",
         "A tensor descriptor begins at a multiple of 16 bytes. At which byte of its tensor does"
         " this one begin, in each program? Which loads take any address?",
+    ),
+    "shapes_differ": Cause(
+        "two blocks do not fit together",
+        "Which shape has each block in that line: one number per row, one per column, or a whole"
+        " tile? `[:, None]` makes a column out of a block of rows, and `[None, :]` a row.",
     ),
     "would_not_compile": Cause(
         "the kernel runs here, but a GPU's compiler refuses it",

@@ -37,20 +37,28 @@ class KnownLines:
         """Return True if the solution has the statement, token by token."""
         return _split(statement) in self.right
 
-    def find_wrong(self, tree: ast.Module) -> ast.stmt | None:
-        """Return the statement of ``tree`` that is nearest to a wrong one, if it is near, and that
-        the solution has not; the first, if several are."""
+    def find_wrong(self, functions: list[ast.FunctionDef]) -> ast.stmt | None:
+        """Return the statement of ``functions`` that is nearest to a wrong one, if it is near, and
+        nearer than to any of the solution; the first, if several are."""
         nearest, best = None, _MIN_SIMILARITY
-        for statement in _list_statements(tree):
+        for statement in _list_statements(*functions):
             tokens = _split(statement)
             if tokens in self.right:
                 continue
             for wrong in self.wrong:
                 matcher = SequenceMatcher(None, wrong, tokens, autojunk=False)
                 # quick_ratio is an upper bound of ratio, and costs less
-                if matcher.quick_ratio() > best and (similarity := matcher.ratio()) > best:
+                if (
+                    matcher.quick_ratio() > best
+                    and (similarity := matcher.ratio()) > best
+                    and similarity > self._compare_with_right(tokens)
+                ):
                     nearest, best = statement, similarity
         return nearest
+
+    def _compare_with_right(self, tokens: Tokens) -> float:
+        """Return the similarity to the nearest statement of the solution."""
+        return max(SequenceMatcher(None, one, tokens, autojunk=False).ratio() for one in self.right)
 
 
 def read(exercise: Exercise, cause: str) -> KnownLines:
@@ -73,10 +81,11 @@ def _list_tokens(text: str) -> dict[Tokens, None]:
     return {_split(statement): None for statement in _list_statements(ast.parse(text))}
 
 
-def _list_statements(tree: ast.Module) -> list[ast.stmt]:
+def _list_statements(*roots: ast.AST) -> list[ast.stmt]:
     return [
         node
-        for node in ast.walk(tree)
+        for root in roots
+        for node in ast.walk(root)
         if isinstance(node, _SIMPLE + _COMPOUND)
         and not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
     ]
