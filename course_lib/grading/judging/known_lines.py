@@ -37,11 +37,11 @@ class KnownLines:
         """Return True if the solution has the statement, token by token."""
         return _split(statement) in self.right
 
-    def find_wrong(self, tree: ast.Module) -> ast.stmt | None:
-        """Return the statement of ``tree`` that is nearest to a wrong one, if it is near, and
+    def find_wrong(self, functions: list[ast.FunctionDef]) -> ast.stmt | None:
+        """Return the statement of ``functions`` that is nearest to a wrong one, if it is near, and
         nearer than to any of the solution; the first, if several are."""
         nearest, best = None, _MIN_SIMILARITY
-        for statement in _list_statements(tree):
+        for statement in _list_statements(*functions):
             tokens = _split(statement)
             if tokens in self.right:
                 continue
@@ -81,10 +81,11 @@ def _list_tokens(text: str) -> dict[Tokens, None]:
     return {_split(statement): None for statement in _list_statements(ast.parse(text))}
 
 
-def _list_statements(tree: ast.Module) -> list[ast.stmt]:
+def _list_statements(*roots: ast.AST) -> list[ast.stmt]:
     return [
         node
-        for node in ast.walk(tree)
+        for root in roots
+        for node in ast.walk(root)
         if isinstance(node, _SIMPLE + _COMPOUND)
         and not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
     ]

@@ -366,7 +366,8 @@ def _find_slip(
     if judged.fault and judged.fault.kind.group in _GROUPS_WITH_ACCESS:
         return slip
     known = known_lines.read(exercise, cause)
-    statement = known.find_wrong(tree)
+    entry_points, entry_point = exercise.entry_points, judged.plan.entry_point
+    statement = known.find_wrong(places.list_functions_of(tree, entry_points, entry_point))
     if slip is None:
         return statement
     home = places.find_statement(tree, slip)

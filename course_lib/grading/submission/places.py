@@ -220,6 +220,19 @@ def _is_read(name: ast.Name) -> bool:
     return isinstance(name.ctx, ast.Load)
 
 
+def list_functions_of(
+    tree: ast.Module, entry_points: tuple[str, ...], entry_point: str
+) -> list[ast.FunctionDef]:
+    """Return the functions that run for ``entry_point``: itself, the helpers, and the other entry
+    points that these name."""
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    running = [f for f in functions if f.name == entry_point or f.name not in entry_points]
+    for function in running:
+        names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+        running += [f for f in functions if f.name in names and f not in running]
+    return [function for function in functions if function in running]
+
+
 def find_only_store(
     tree: ast.Module, entry_points: tuple[str, ...], entry_point: str, argument: int
 ) -> tuple[ast.FunctionDef, ast.Call] | None:
