@@ -67,8 +67,8 @@ assert many.loads == {16: 17} and sorted(n for n in copies if n) == [1, 1, 1, 7,
 assert sum("ld.global" in line for line in many.ptx.splitlines()) == 5
 
 # %% [markdown]
-# Here is a shorter kernel with two loops, which takes the mean from a row. `N` is an argument, and
-# for N = BLOCK = 8192 it has two sets of loads of `x`, one per loop, as you would expect now.
+# Here is a shorter kernel with two loops, which subtracts from a row its mean. `N` is an argument,
+# and for N = BLOCK = 8192 it has two sets of loads of `x`, one per loop, as you would expect now.
 
 
 # %%
