@@ -302,6 +302,7 @@ assert 300**2 == 90000 > torch.finfo(torch.float16).max == 65504 and np.spacing(
 # %%
 predict("07-casts")
 
+
 # %% tags=["check"]
 @triton.jit
 def cast_kernel(x_ptr, y_ptr, w_ptr, b_ptr, stride, N, eps, CAST: tl.constexpr, BLOCK: tl.constexpr):
