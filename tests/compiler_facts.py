@@ -157,21 +157,21 @@ class FactKeeper:
         """
         send, user = helper.send, request.node.nodeid.partition("::")[0]
 
-        def recall(kernels: list[dict[str, Any]], limit: float) -> list[dict[str, Any]]:
+        def recall(kernels: list[dict[str, Any]], *rest: Any) -> list[dict[str, Any]]:
             assert not any(kernel["disassemble"] for kernel in kernels), (
                 "access widths are not kept: ask with disassemble=False"
             )
             key = make_key(list(map(drop_line_numbers, kernels)), COMPILER)
             try:
                 facts = self.facts.recall(
-                    user, [key], lambda _: [ask(kernels, limit)], anew=request.param == "anew"
+                    user, [key], lambda _: [ask(kernels, *rest)], anew=request.param == "anew"
                 )
             except RefusedKernel as refused:
                 return refused.answers
             return list(map(make_answer, facts[0]))
 
-        def ask(kernels: list[dict[str, Any]], limit: float) -> list[list[int] | None]:
-            answers = send(kernels, limit)
+        def ask(kernels: list[dict[str, Any]], *rest: Any) -> list[list[int] | None]:
+            answers = send(kernels, *rest)
             if any(answer["refusal"] for answer in answers):
                 raise RefusedKernel(answers)
             return [

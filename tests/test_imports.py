@@ -20,7 +20,8 @@ MODULES = {
         ".__init__"
     ): path
     for path in PACKAGE.rglob("*.py")
-    if path.parent.name != "right"  # right solutions of exercises: data, which nothing imports
+    # right solutions of exercises: data, which nothing imports
+    if path.parent.name not in ("right", "unusual")
 }
 
 
@@ -90,26 +91,29 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tuning": {"base", "compiler", "kernels", "bench"},
     "grading.verdict": {"base"},
     "grading.cases": {"base", "launching", "tuning"},
-    "grading.submission": {"base", "catalog", "sandbox", "grading.verdict"},
+    "grading.kind": {"base", "launching", "sandbox"},  # imports the kinds by name
+    "grading.submission": {"base", "catalog", "sandbox", "grading.verdict", "grading.kind"},
     "grading.execution": {"base", "compiler", "interpreter", "launching", "norms", "sandbox",
-        "grading.cases", "grading.submission", "grading.verdict"},
-    "grading.judging": {"base", "compiler", "launching", "grading.cases", "grading.submission",
-        "grading.verdict"},
-    "grading.families": {"base", "catalog", "norms.reference", "norms.statistics", "tuning",
+        "grading.kind", "grading.cases", "grading.submission", "grading.verdict"},
+    "grading.judging": {"base", "catalog", "compiler", "launching", "grading.cases",
+        "grading.kind", "grading.submission", "grading.verdict"},
+    "grading.kinds": {"base", "launching", "sandbox", "grading.kind", "grading.submission",
+        "grading.judging"},
+    "exercises": {"base", "catalog", "norms.reference", "norms.statistics", "tuning",
         "grading.cases", "grading.judging"},
     "grading": {
         "base", "catalog", "compiler", "launching", "sandbox", "tuning", "grading.verdict",
-        "grading.cases", "grading.submission", "grading.execution",
-        "grading.judging", "grading.families",
+        "grading.cases", "grading.kind", "grading.submission", "grading.execution",
+        "grading.judging", "exercises",
     },
     "grading.public": {  # the face of the grader, for lessons
         "catalog", "sandbox", "grading", "grading.verdict", "grading.cases", "grading.submission",
-        "grading.execution", "grading.judging",
-        "grading.families",
+        "grading.kind", "grading.execution", "grading.judging",
+        "exercises",
     },
     "learner": {"base", "catalog", "grading.verdict"},
     "classroom": {"base", "catalog", "sandbox", "grading", "grading.verdict", "grading.cases",
-        "grading.judging"},
+        "grading.kind", "grading.judging"},
     "hunt": {"base", "catalog", "grading.public", "learner"},
     "doctor": {"base", "interpreter"},
     "lessons": {
@@ -120,11 +124,11 @@ MAY_IMPORT: dict[str, set[str]] = {
     "authoring": {
         "compiler",
         "base", "catalog", "learner", "lessons", "bench", "hunt", "grading", "grading.verdict",
-        "grading.cases", "grading.submission", "grading.execution",
-        "grading.judging", "grading.families",
+        "grading.kind", "grading.cases", "grading.submission", "grading.execution",
+        "grading.judging", "exercises",
     },
     "cli": {"base", "sandbox", "catalog", "learner", "grading", "grading.verdict", "grading.cases",
-        "bench", "tuning", "classroom", "doctor", "lessons", "authoring"},
+        "grading.kind", "bench", "tuning", "classroom", "doctor", "lessons", "authoring"},
 }  # fmt: skip
 
 
@@ -132,7 +136,7 @@ def test_a_room_imports_only_the_rooms_below_it():
     offenders = []
     for module in sorted(MODULES.keys() - {"course_lib"}):
         room = room_of(module)
-        # a package's own face ("grading.families") is named by every import of something inside it,
+        # a package's own face ("grading.cases") is named by every import of something inside it,
         # so the innermost name counts
         named = of_the_course(module)
         inner = {name for name in named if not any(other.startswith(f"{name}.") for other in named)}

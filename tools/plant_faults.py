@@ -199,7 +199,11 @@ def get_room(path: Path) -> str:
 
 def list_files() -> list[Path]:
     files = sorted((ROOT / "course_lib").rglob("*.py"))
-    return [path for path in files if path.name != "__main__.py" and path.parent.name != "right"]
+    return [
+        path
+        for path in files
+        if path.name != "__main__.py" and path.parent.name not in ("right", "unusual")
+    ]
 
 
 def share_out(sizes: dict[str, int], count: int) -> dict[str, int]:

@@ -161,11 +161,12 @@ COMMANDS = [
         typed="course grade submissions -o OUT --week 3"),
     Command("course check 07a --file PATH --json", '"07a"',
         typed="course check 07a --file solutions/ex07a_*.py --json"),
-    Command('python -c "import secrets; print(secrets.token_hex(16))" > secret'),
+    Command('python -c "import secrets; print(secrets.token_hex(16))" > ../secret'
+            " && chmod 600 ../secret"),
     Command(
-        "course check 07a --file PATH --secret-file secret --require-tier namespaces",
+        "course check 07a --file PATH --secret-file ../secret --require-tier namespaces",
         "07a",
-        typed="course check 07a --file solutions/ex07a_*.py --secret-file secret --require-tier "
+        typed="course check 07a --file solutions/ex07a_*.py --secret-file ../secret --require-tier "
               "namespaces",
         codes=(0, 78),  # 78: this machine has no namespaces
     ),

@@ -57,7 +57,7 @@ _SUBJECTS = {
 }
 _LOOKED_AT = {
     "cut": "the exercise is cut out of its solution, and lies in exercises/",
-    "catalog": "every field of exercise.toml, family and entry points",
+    "catalog": "every field of exercise.toml, the cases of each entry point",
     "solution": "the solution passes; the unsolved file is not attempted",
     "mutants": "each wrong solution is refused, with its cause",
     "variants": "each right one passes, and is not the solution again",

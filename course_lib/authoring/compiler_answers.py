@@ -154,9 +154,9 @@ def print_answers() -> None:
 
     known, answers, send = json.load(sys.stdin), Answers(), helper.send
 
-    def record_answer(kernels: list[dict[str, Any]], limit: float) -> list[dict[str, Any]]:
+    def record_answer(kernels: list[dict[str, Any]], *rest: Any) -> list[dict[str, Any]]:
         key = helper.make_key(kernels)
-        answers[key] = known[key] if key in known else send(kernels, limit)
+        answers[key] = known[key] if key in known else send(kernels, *rest)
         return answers[key]
 
     helper.send = record_answer

@@ -21,14 +21,14 @@ from dataclasses import replace
 from typing import Any
 
 from course_lib import catalog
-from course_lib.authoring import mutants
 from course_lib.base import paths
 from course_lib.base.files import write_atomic
-from course_lib.catalog import Exercise, texts
+from course_lib.catalog import Exercise, mutants, texts
 from course_lib.catalog.cut import drop_marks
-from course_lib.grading.cases.case import Case
-from course_lib.grading.families import find_parts
+from course_lib.exercises import find_parts
+from course_lib.grading.cases.case import Case, SharedCase
 from course_lib.grading.judging.judge import Judged
+from course_lib.grading.kind import find_kind
 from course_lib.grading.trials import run_cases
 from course_lib.hunt.collection import FILE, IMPORTS, Hunt, pack, read_built, read_hunts
 from course_lib.hunt.draw import DAILY
@@ -37,20 +37,12 @@ from course_lib.hunt.probe import HAND_COLUMNS, Probe, find_options
 MOST = 8  # hunts per exercise
 _EASY = 2  # of an exercise's hunts, at least so many are wrong on nearly every input
 STARTERS = 3
-_FAMILIES = (
-    "copying",
-    "layer_norm",
-    "rms_norm",
-    "statistics_kernels",
-    "reductions",
-    "dx_kernels",
-    "dw_kernels",
-)
 _MOST_LINES = 3
 # A wrong solution with one of these causes is no hunt: it does not end, its results are right, or
 # the mistake is obvious.
 _CAUSES = {
-    "undefined_name", "kernel_raised", "time_limit", "would_not_compile", "extra_pass",
+    "undefined_name", "kernel_raised", "shapes_differ", "time_limit", "would_not_compile",
+    "extra_pass",
     "work_not_shared", "right_only_once", "input_changed",
     "output_read_first", "not_written", "statistics_not_saved",
 }  # fmt: skip
@@ -67,14 +59,15 @@ _NOBODYS = {
 
 
 def list_exercises() -> list[Exercise]:
-    """Return the exercises whose wrong solutions can become hunts. An optional task has none."""
+    """Return the exercises whose wrong solutions can become hunts: one kernel, and cases that a
+    probe can make. An optional task has none."""
     return [
-        e
-        for e in catalog.exercises().values()
-        if e.kind == "kernel"
-        and e.family in _FAMILIES
-        and len(find_parts(e)) == 1
-        and not e.optional
+        exercise
+        for exercise in catalog.exercises().values()
+        if find_kind(exercise.kind).is_of_kernels
+        and len(exercise.entry_points) == 1
+        and not exercise.optional
+        and {type(case) for case in _read_battery(exercise)} <= {Case, SharedCase}
     ]
 
 

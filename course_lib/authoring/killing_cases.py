@@ -16,14 +16,14 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from course_lib import catalog
-from course_lib.authoring import mutants
 from course_lib.base import paths
 from course_lib.base.files import write_atomic
-from course_lib.catalog import Exercise
+from course_lib.catalog import Exercise, mutants
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.execution.runner import Run
-from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging.judge import Judged
+from course_lib.grading.kind import find_kind
+from course_lib.grading.plans import make_plans
 from course_lib.grading.running import Running, forget_unwritten, judge_run
 from course_lib.grading.submission import attempt
 from course_lib.grading.submission.source import Unreadable
@@ -67,7 +67,11 @@ def find_killing_cases(exercise: Exercise, entry: dict) -> list[int]:
         run, judged = _run(exercise, text, _list_plans(exercise.id))
     except Unreadable:
         return []
-    if run.case is not None or run.import_error is not None or exercise.kind == "tests":
+    if (
+        run.case is not None
+        or run.import_error is not None
+        or find_kind(exercise.kind).counts_parts
+    ):
         return []
     for numbers in _list_choices(judged):
         part = Run(
@@ -107,7 +111,7 @@ def _list_plans(exercise_id: str) -> list[Plan]:
 
 
 def _run(exercise: Exercise, text: str, plans: list[Plan]) -> tuple[Run, list[Judged]]:
-    mode = "cpu" if exercise.kind == "kernel" else exercise.kind
+    mode = find_kind(exercise.kind).base_mode.name
     run = Running(attempt.extract(exercise, text, _NAME), mode).run(plans)
     judged = judge_run(plans, run)
     forget_unwritten(judged)
@@ -115,7 +119,7 @@ def _run(exercise: Exercise, text: str, plans: list[Plan]) -> tuple[Run, list[Ju
 
 
 def _write_verdict(exercise: Exercise, text: str, run: Run, judged: list[Judged]) -> Verdict:
-    mode = "cpu" if exercise.kind == "kernel" else exercise.kind
+    mode = find_kind(exercise.kind).base_mode.name
     return VerdictWriter(exercise, _NAME, text, judged, run, mode, hidden=False).write()
 
 

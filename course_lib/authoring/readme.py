@@ -17,7 +17,7 @@ from pathlib import Path, PurePosixPath
 import polib
 
 from course_lib import catalog
-from course_lib.authoring import mutants, verdicts
+from course_lib.authoring import verdicts
 from course_lib.authoring.repository import START, is_published, read_repository, write_badges
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
@@ -27,7 +27,7 @@ from course_lib.base.translation import FOLDER as LOCALE
 from course_lib.bench import measurement
 from course_lib.bench.measurement import PART
 from course_lib.bench.summary import PEER_MARGIN, compare_with_peers
-from course_lib.catalog import texts
+from course_lib.catalog import mutants, texts
 from course_lib.catalog.cut import CELL_WIDTH, cut
 from course_lib.lessons.panel_page import find_first_line
 

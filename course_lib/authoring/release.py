@@ -35,7 +35,8 @@ COPIED = (
 )  # fmt: skip
 # What is left out of these: authors' and instructors' code, and what is nearly a solution.
 _LEFT_OUT = re.compile(
-    r"course_lib/(authoring|classroom)/.*|course_lib/exercises/\w+/(wrong\.toml|right/.*)"
+    r"course_lib/(authoring|classroom)/.*"
+    r"|course_lib/exercises/\w+/(?!(exercise\.toml|cases\.py)$).*"
 )
 _README = Path(__file__).parent / "release_readme.md"
 # parts of the Makefile that are useless without the files that are left out

@@ -19,26 +19,26 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
 from course_lib.catalog.exercise import STEM
+from course_lib.grading.kind import find_kind
 
 FOLDER = Path(__file__).with_name("skeletons")
-KINDS = ("kernel", "torch", "numpy")
+# the kinds of a step, too: a skeleton begins with the imports that a step is given
+KINDS = tuple(name for name in paths.list_kinds() if find_kind(name).step_imports)
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 _LESSON = re.compile(r"(\d\d)_[a-z0-9_]+")
 
 
-def new_exercise(name: str, kind: str = "kernel", family: str = "") -> list[Path]:
+def new_exercise(name: str, kind: str = "kernel") -> list[Path]:
     """Write the files of a new exercise.
 
     Args:
         name: such as "18a_column_sums".
-        kind: one of KINDS; an exercise of the kind "autograd" is made by hand.
-        family: an existing family, or the name of a new one; empty for a new family that is named
-            after the exercise.
+        kind: one of KINDS; an exercise of another kind is made by hand.
 
     Returns: the files that were written.
 
-    Raises: CourseError if the name, kind or family is not valid, or one of the files exists
-    already; then nothing is written.
+    Raises: CourseError if the name or kind is not valid, or one of the files exists already; then
+    nothing is written.
     """
     stem = f"ex{name.removeprefix('ex')}"
     match = STEM.fullmatch(stem)
@@ -50,24 +50,21 @@ def new_exercise(name: str, kind: str = "kernel", family: str = "") -> list[Path
     if kind not in KINDS:
         raise CourseError(f"kind {kind!r} is none of {', '.join(KINDS)}.")
     words = stem.removeprefix(f"ex{match[1]}_")
-    family = family or words
-    _require_name(family, "a family")
-    written = "kernel" if kind == "kernel" else "function"
+    is_of_kernels = find_kind(kind).is_of_kernels
+    written = "kernel" if is_of_kernels else "function"
     solution = f"solution_{written}.txt"
     folder = paths.ROOT / "course_lib" / "exercises" / stem
     files = {
         paths.SOLUTIONS / f"{stem}.py": solution,
         folder / "exercise.toml": "exercise.txt",
+        folder / "cases.py": f"cases_{written}.txt",
         folder / "wrong.toml": "wrong.txt",
         folder / "right" / "another_way.py": solution,
     }
-    module = paths.ROOT / "course_lib" / "grading" / "families" / f"{family}.py"
-    if not module.exists():  # the author extends an existing family by hand
-        files[module] = f"family_{written}.txt"
     return _write(files, {
-        "id": match[1], "lesson": match[1][:2], "stem": stem, "kind": kind, "family": family,
-        "entry_point": f"{words}_kernel" if kind == "kernel" else words,
-        "import_line": "torch" if kind == "torch" else "numpy as np",
+        "id": match[1], "lesson": match[1][:2], "stem": stem, "kind": kind,
+        "entry_point": f"{words}_kernel" if is_of_kernels else words,
+        "import_line": find_kind(kind).step_imports.rpartition("import ")[2],
     })  # fmt: skip
 
 

@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from course_lib import catalog
-from course_lib.authoring import mutants
 from course_lib.authoring.stills import CHROMIUM_ARGUMENTS, find_chromium
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.catalog import mutants
 from course_lib.grading.check import check
 from course_lib.lessons.panel_page import write_verdict
 from course_lib.lessons.stylesheets import BOX_STYLE

@@ -31,7 +31,7 @@ from course_lib.base.translation import (
 )
 from course_lib.catalog import texts
 from course_lib.catalog.comments import translate_comments
-from course_lib.grading.families import find_parts
+from course_lib.exercises import find_parts
 from course_lib.grading.judging.causes import CAUSES
 from course_lib.lessons import prediction, steps
 from course_lib.lessons.kit.output import CATALOG, list_marked

@@ -15,10 +15,9 @@ from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
-from course_lib.authoring import mutants
 from course_lib.base import paths
 from course_lib.base.files import write_atomic
-from course_lib.catalog import Exercise, get
+from course_lib.catalog import Exercise, get, mutants
 from course_lib.grading.check import check
 from course_lib.grading.judging.causes import CAUSES
 from course_lib.grading.report import make_report, quote_line

@@ -32,12 +32,18 @@ NOTEBOOK_SOURCES = NOTEBOOKS / "source"
 # in a learner's release, in place of solutions and sources; see is_release()
 EXERCISE_FOLDERS = PACKAGE / "exercises"
 RELEASED = PACKAGE / "catalog" / "released"
+KINDS = PACKAGE / "grading" / "kinds"  # one module per kind of exercise
 BENCH_RESULTS = PACKAGE / "bench" / "results"
 # the file that makes a folder a course folder; ``course_lib.learner.folder`` writes it
 MARKER = Path(".course", "folder.json")
 # the archive that ``course export`` writes and ``course import`` reads, unless they name another
 # file
 WORK = Path("my-course.zip")
+
+
+def list_kinds() -> tuple[str, ...]:
+    """Return the names of the kinds of exercises."""
+    return tuple(sorted(file.stem for file in KINDS.glob("[a-z]*.py")))
 
 
 def is_release() -> bool:

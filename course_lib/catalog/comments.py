@@ -19,10 +19,10 @@ def translate_comments(code: str, translate: Translate) -> str:
     """Return ``code`` with its docstrings and its comments translated. Lines of comments below one
     another are one text."""
     lines = code.splitlines()
-    for first, last, column, text in reversed(_find_comments(code)):
+    for first_row, last_row, column, text in reversed(_find_comments(code)):
         if (translated := translate(text)) != text:
-            before = lines[first][:column]
-            lines[first : last + 1] = (
+            before = lines[first_row][:column]
+            lines[first_row : last_row + 1] = (
                 _wrap(translated, f"{before}# ")
                 if not before.strip()
                 else [f"{before}# {translated}"]
@@ -34,7 +34,7 @@ def translate_comments(code: str, translate: Translate) -> str:
 def _find_comments(code: str) -> list[tuple[int, int, int, str]]:
     """Return first line, last line, column and text of each comment; lines that hold nothing else,
     below one another, are one."""
-    found: list[tuple[int, int, int, str]] = []
+    comments: list[tuple[int, int, int, str]] = []
     for token in tokenize.generate_tokens(io.StringIO(code).readline):
         if token.type != tokenize.COMMENT:
             continue
@@ -43,18 +43,18 @@ def _find_comments(code: str) -> list[tuple[int, int, int, str]]:
         alone = not token.line[:column].strip()
         begins = text.startswith(("YOUR CODE", "REPAIR"))
         if (
-            found
+            comments
             and alone
             and not begins
-            and found[-1][1] == row - 1
-            and found[-1][2] == column
+            and comments[-1][1] == row - 1
+            and comments[-1][2] == column
             and not code.splitlines()[row - 1][:column].strip()
         ):
-            first, _, _, before = found[-1]
-            found[-1] = (first, row, column, f"{before} {text}")
+            first_row, _, _, before = comments[-1]
+            comments[-1] = (first_row, row, column, f"{before} {text}")
         else:
-            found.append((row, row, column, text))
-    return found
+            comments.append((row, row, column, text))
+    return comments
 
 
 def _translate_docstrings(code: str, translate: Translate) -> str:

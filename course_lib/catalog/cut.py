@@ -93,7 +93,9 @@ def fill_in(exercise: str, solution: str, width: int = WIDTH) -> str:
 
 def _write_task(part: list[str], where: str, width: int) -> str:
     code = [line for line in part if line.strip() and not line.strip().startswith("#")]
-    given = [re.sub(r"#\| ?", "", line, count=1) for line in part if line.strip().startswith("#|")]
+    wrong_lines = [
+        re.sub(r"#\| ?", "", line, count=1) for line in part if line.strip().startswith("#|")
+    ]
     if not code:
         raise CourseError(f"{where}: this part has no code between its marks.")
     indent = code[0][: len(code[0]) - len(code[0].lstrip())]
@@ -109,7 +111,7 @@ def _write_task(part: list[str], where: str, width: int) -> str:
     task = textwrap.fill(
         (
             f"REPAIR: {sentences}"
-            if given
+            if wrong_lines
             else f"YOUR CODE, {count}: {sentences}"
             if sentences
             else "YOUR CODE"
@@ -119,7 +121,7 @@ def _write_task(part: list[str], where: str, width: int) -> str:
         subsequent_indent=indent + "# ",
         break_on_hyphens=False,
     )
-    return "\n".join([task, *given])
+    return "\n".join([task, *wrong_lines])
 
 
 def _make_parseable(text: str, name: str) -> str:

@@ -1,5 +1,5 @@
-"""Submissions made from an exercise's solution by edits. The exercise's wrong.toml and a file of
-tests/slips hold the edits."""
+"""Submissions made from an exercise's solution by edits. The exercise's wrong.toml and slips.toml
+hold the edits."""
 
 from __future__ import annotations
 
@@ -11,12 +11,10 @@ from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
 from course_lib.catalog.exercise import Exercise
 
-SLIPS = paths.ROOT / "tests" / "slips"
-
 
 def find_slips(exercise: Exercise) -> Path:
     """Return the file with the slips of an exercise. It need not exist."""
-    return SLIPS / f"ex{exercise.id}.toml"
+    return exercise.folder / "slips.toml"
 
 
 def read_entries(file: Path, kind: str) -> list[dict]:
@@ -46,10 +44,10 @@ def edit_solution(exercise: Exercise, entry: dict, file: Path) -> str:
 
 
 def read_variants(exercise: Exercise) -> dict[str, str]:
-    """Return the right solutions of tests/slips by name: edited solutions, and files that have
-    little of the solution.
+    """Return the right solutions in unusual forms by name: edited solutions of slips.toml, and
+    files that have little of the solution.
 
-    A copy of the course without tests has none.
+    An installed package has none.
     """
     slips = find_slips(exercise)
     edited = {
@@ -57,7 +55,7 @@ def read_variants(exercise: Exercise) -> dict[str, str]:
         for entry in read_entries(slips, "right")
     }
     files = {
-        file.stem: file.read_text(encoding="utf-8")
-        for file in (SLIPS / "right").glob(f"ex{exercise.id}_*.py")
+        f"ex{exercise.id}_{file.stem}": file.read_text(encoding="utf-8")
+        for file in (exercise.folder / "unusual").glob("*.py")
     }
     return dict(sorted((edited | files).items()))

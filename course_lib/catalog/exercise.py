@@ -19,7 +19,7 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import Translate, choose_language, translate
 
-KINDS = ("kernel", "torch", "numpy", "autograd", "tests")
+KINDS = paths.list_kinds()
 STEM = re.compile(r"ex(\d\d[a-z])_[a-z0-9_]+")
 _FROM_THE_STEM = ("id", "lesson", "file")
 # the types of fields, in words for an author
@@ -41,8 +41,6 @@ class Exercise:
         kind: the form of the answer: "kernel" (Triton), functions in "torch" or "numpy" operations,
             "autograd" (the ``forward`` and ``backward`` of an autograd Function), or "tests"
             (functions that get a kernel and raise AssertionError if it is wrong).
-        family: the module of ``course_lib.grading.families`` that has the cases of its entry
-            points.
         entry_points: the names of the kernels that the course launches, or of the functions that it
             calls.
         difficulty: 1 to 5.
@@ -64,7 +62,6 @@ class Exercise:
     title: str
     objective: str
     kind: str
-    family: str
     entry_points: tuple[str, ...]
     difficulty: int
     minutes: int
@@ -128,16 +125,16 @@ def read_catalog(folder: Path) -> dict[str, Exercise]:
         no TOML, if a field is missing, unknown or of the wrong type, or if two folders have the
         same id.
     """
-    found: dict[str, Exercise] = {}
+    by_id: dict[str, Exercise] = {}
     for file in sorted(folder.glob("*/exercise.toml")):
         exercise = read_exercise(file)
-        if (first := found.get(exercise.id)) is not None:
+        if (earlier := by_id.get(exercise.id)) is not None:
             raise CourseError(
                 f"{paths.shown(file)}: exercise {exercise.id} stands there twice, first in"
-                f" {first.file}. Rename one."
+                f" {earlier.file}. Rename one."
             )
-        found[exercise.id] = exercise
-    return found
+        by_id[exercise.id] = exercise
+    return by_id
 
 
 def read_exercise(file: Path) -> Exercise:
@@ -196,6 +193,21 @@ def get(exercise_id: str) -> Exercise:
             f"there is no exercise {exercise_id!r}. There are: {', '.join(exercises())}."
         )
     return exercises()[wanted]
+
+
+def find(names: list[str]) -> list[Exercise]:
+    """Find the exercises that are meant by ids, such as "07a", and by lessons' numbers, such as
+    "07"; each of them once.
+
+    The number of a lesson does not mean its optional task.
+
+    Raises: CourseError if there is no exercise of a name.
+    """
+    found = {}
+    for name in names:
+        of_lesson = [exercise for exercise in required().values() if exercise.lesson == name]
+        found |= {exercise.id: exercise for exercise in of_lesson or [get(name)]}
+    return list(found.values())
 
 
 def _has_type(value: Any, annotation: str) -> bool:

@@ -23,9 +23,9 @@ def list_ids(lesson: str) -> list[str]:
     """Return the ids of the steps of a lesson, such as "03", in the order of its page; an empty
     list if the lesson has no script."""
     return [
-        found[2]
+        call[2]
         for script in _find_scripts(lesson)
-        for found in _CALL.finditer(script.read_text(encoding="utf-8"))
+        for call in _CALL.finditer(script.read_text(encoding="utf-8"))
     ]
 
 
@@ -93,7 +93,7 @@ def list_parameters(step_id: str, function: str) -> list[str]:
 def _read(step_id: str) -> str:
     for script in _find_scripts(step_id[:2]):
         for cell in _split(script):
-            if any(found[2] == step_id for found in _CALL.finditer(cell)):
+            if any(call[2] == step_id for call in _CALL.finditer(cell)):
                 return cell.strip("\n")
     raise CourseError(
         f"the lesson's script in {paths.shown(paths.NOTEBOOK_SOURCES)} has no cell with"

@@ -29,10 +29,11 @@ from course_lib.base.text import make_visible_line, shorten
 from course_lib.base.worker import WorkerFailure
 from course_lib.sandbox import jobs
 from course_lib.sandbox.jobs import JobFailure, ResourceLimits
-from course_lib.sandbox.machine import Machine, ServerKind, begin_case, write_answer
+from course_lib.sandbox.machine import Exchange, Machine, ServerKind
 from course_lib.sandbox.stage import Stage
 
 KIND = ServerKind("course_lib.classroom.archives:make_machine")
+ARCHIVE = "archive"  # the name of the bytes that come with a job
 MOST_BYTES = 32 << 20  # limit on the packed size of an archive
 MOST_UNPACKED = 256 << 20
 # limit on unpacked / packed bytes, for archives of more than _SMALL unpacked bytes
@@ -135,12 +136,9 @@ def unpack(path: Path) -> Unpacked:
         return Unpacked(problem=f"{name} cannot be read: {error.strerror}")
     if len(data) > MOST_BYTES:
         return Unpacked(problem=f"{name} is larger than {MOST_BYTES >> 20} MB")
-    job = {
-        "archive": base64.b64encode(data).decode(),
-        "name": path.name.encode(errors="replace").decode(),
-    }
+    job = {"name": path.name.encode(errors="replace").decode()}
     try:
-        return _check_answer(jobs.ask(KIND, job, _LIMITS), name)
+        return _check_answer(jobs.ask(KIND, job, _LIMITS, inputs={ARCHIVE: data}), name)
     except JobFailure as failure:
         if failure.answer.stage is Stage.STARTING:
             raise jobs.describe_not_started("reads archives", failure.answer) from None
@@ -185,15 +183,15 @@ def make_machine(_: str) -> Machine:
 
 
 class _Unpacker(Machine):
-    def work(self, job: dict[str, Any], folder: Path) -> None:
-        begin_case(folder, 0)
-        found = read_members(base64.b64decode(job["archive"]), job["name"])
+    def work(self, job: dict[str, Any], exchange: Exchange) -> None:
+        exchange.begin_case(0)
+        found = read_members(exchange.read(ARCHIVE), job["name"])
         members = [
             {"path": m.path, "data": base64.b64encode(m.data).decode(), "time": m.time}
             for m in found.members
         ]
-        write_answer(
-            folder, {"members": members, "notes": list(found.notes), "problem": found.problem}
+        exchange.write_answer(
+            {"members": members, "notes": list(found.notes), "problem": found.problem}
         )
 
 

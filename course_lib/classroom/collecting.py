@@ -32,6 +32,7 @@ from course_lib.classroom.archives import (
     unpack,
 )
 from course_lib.classroom.discovery import Entry, Submissions, SubmissionSource
+from course_lib.classroom.record import MAPPING_CLOCK
 
 _MOST_ENTRIES = 20_000
 _MOST_LEVELS = 16
@@ -89,16 +90,35 @@ def collect(submissions: Submissions, exercises: Collection[Exercise]) -> Collec
     return counts
 
 
-def read_clock(entry: Entry, member: Member) -> tuple[float, str]:
-    """Return the time when a file was handed in, in seconds since 1970, and the source of that
-    time; or 0 and why the time is unknown."""
+@dataclass(frozen=True)
+class Clock:
+    """The time when a file was handed in, in seconds since 1970, or 0 if it is not known.
+
+    ``source`` is where the time is from, or why it is not known. ``vouched`` is true if the system
+    that took the file says the time, or at least whether the file is late.
+    """
+
+    time: float
+    source: str
+    vouched: bool = False
+
+
+def read_clock(entry: Entry, member: Member) -> Clock:
+    """Return when a file was handed in.
+
+    The system that took the file is asked first: the times in an archive and on a disk are those
+    of the learner's machine, of a copy or of a clone.
+    """
     if entry.submitted:
-        return entry.submitted, "the mapping's time"
+        return Clock(entry.submitted, MAPPING_CLOCK, vouched=True)
+    if entry.marks_late:
+        return Clock(0.0, entry.clockless, vouched=True)
     if member.packed:
-        return member.time, "the time in the archive" if member.time else "the archive has no time"
+        source = "the time in the archive" if member.time else "the archive has no time"
+        return Clock(member.time, source)
     if entry.clockless:
-        return 0.0, entry.clockless
-    return member.time, "the file's time on the disk"
+        return Clock(0.0, entry.clockless)
+    return Clock(member.time, "the file's time on the disk")
 
 
 def _describe_sources(entry: Entry) -> str:

@@ -78,8 +78,9 @@ class Entry:
 
     ``key`` is unique to the learner: the system's own number if there is one, else the name.
     ``learner`` is the name as it is shown. ``id`` and ``login`` match the learner to a gradebook;
-    they are empty if the layout does not tell them. ``late`` is true if the layout marks the
-    submission as late. ``submitted`` is its time in seconds since 1970 if a mapping has it, else 0.
+    they are empty if the layout does not tell them. ``late`` is true if the system marks the
+    submission as late, ``marks_late`` if it marks late submissions at all. ``submitted`` is its
+    time in seconds since 1970 if a mapping has it, else 0.
     ``clockless`` explains why the times of the files on this disk are not the times of submission,
     or is "". ``problem`` explains why the submission cannot be read, or is "". ``notes`` has other
     remarks for the teacher.
@@ -91,6 +92,7 @@ class Entry:
     id: str = ""
     login: str = ""
     late: bool = False
+    marks_late: bool = False
     submitted: float = 0.0
     clockless: str = ""
     problem: str = ""
@@ -252,7 +254,8 @@ def _read_canvas(folder: Path, names: Sequence[str]) -> list[Entry]:
         number = match["id"]
         shown = clean_name(match["name"] or number)
         entry = entries.setdefault(
-            number, Entry(f"canvas {number}", shown, id=number, clockless=_CANVAS_CLOCK)
+            number,
+            Entry(f"canvas {number}", shown, id=number, marks_late=True, clockless=_CANVAS_CLOCK),
         )
         source = SubmissionSource(folder / name, "" if online else match["rest"])
         notes = (

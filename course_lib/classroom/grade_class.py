@@ -3,9 +3,11 @@ folder, with those of earlier runs."""
 
 from __future__ import annotations
 
+import difflib
 import errno
 import functools
 import hashlib
+import unicodedata
 from array import array
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
@@ -19,7 +21,7 @@ from typing import Any
 from course_lib import catalog
 from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
-from course_lib.base.files import TemporaryFolder, open_private
+from course_lib.base.files import open_private
 from course_lib.base.text import make_visible_line
 from course_lib.catalog import Exercise, edits, texts
 from course_lib.classroom import archives, checking, gradebook, reports, similarity
@@ -27,6 +29,7 @@ from course_lib.classroom.collecting import Collected, collect, read_clock
 from course_lib.classroom.discovery import Submissions, clean_name, discover, list_strays
 from course_lib.classroom.engine import CheckAnswer, Engine, Job
 from course_lib.classroom.journal import Journal, describe_full_disk
+from course_lib.classroom.lateness import LateRule
 from course_lib.classroom.marking import Marker, weigh
 from course_lib.classroom.out_folder import JOURNAL, prepare_folder, take_secret, write_lines
 from course_lib.classroom.own_word import MARKS, Word, read_words
@@ -50,10 +53,11 @@ class ClassOptions:
 
     ``only`` names the exercises to grade; if it is empty, all are graded. ``recheck`` names
     exercises to check again although they have verdicts. ``due`` has the deadline of each exercise
-    that has one. ``weights``, ``late`` and ``partial`` are the rules for points. A rule that is
-    None is taken from earlier runs, or else has its default. ``change_rules`` permits rules that
-    differ from those of earlier runs. ``anew`` discards the marks of earlier runs. ``also`` has
-    folders of earlier classes: their files are compared with this class's, but not graded.
+    that has one. ``weights``, ``late``, ``partial`` and ``absent_zero`` are the rules for points. A
+    rule that is None is taken from earlier runs, or else has its default. ``change_rules`` permits
+    rules that differ from those of earlier runs. ``anew`` discards the marks of earlier runs.
+    ``also`` has folders of earlier classes: their files are compared with this class's, but not
+    graded.
     """
 
     only: tuple[str, ...] = ()
@@ -62,8 +66,9 @@ class ClassOptions:
     mapping: Path | None = None
     due: Mapping[str, datetime] = field(default_factory=dict)
     weights: str | None = None
-    late: float | None = None
+    late: LateRule | None = None
     partial: bool | None = None
+    absent_zero: bool | None = None
     change_rules: bool = False
     anew: bool = False
     tier: str | None = None
@@ -94,7 +99,10 @@ class Graded:
     ``torn`` the damaged lines of the journal. ``faults`` has learner, exercise and reason of each
     file that could not be graded. ``problems`` has learner and reason of each submission that could
     not be read. ``strays`` are files of the class's folder that belong to no submission.
-    ``regraded`` counts the marks whose points differ from those of earlier runs.
+    ``regraded`` counts the marks whose points differ from those of earlier runs. ``new`` has each
+    learner whom no earlier run had, with the absent learner whose name is much like it, or "";
+    ``absent`` the learners of earlier runs of whom this run has nothing; both are empty in the
+    first run. ``unsettled`` has learner and exercises of what is late by an unknown time.
     """
 
     out: Path
@@ -107,6 +115,9 @@ class Graded:
     problems: tuple[tuple[str, str], ...]
     strays: tuple[str, ...]
     regraded: int
+    new: tuple[tuple[str, str], ...] = ()
+    absent: tuple[str, ...] = ()
+    unsettled: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 def grade_class(
@@ -157,6 +168,7 @@ def grade_class(
                 )
             record.rules = settle_rules(record.rules, options, out)
             record.asked |= asked
+            _refuse_namesakes(record, people)
             words = read_words(out / MARKS, _list_names(record, people))
             tier = choose_tier(options.tier, (find_tier or find_best_tier)())
             secret = take_secret(out, options.secret_file)
@@ -191,15 +203,44 @@ def grade_class(
         ) from error
 
 
+def _refuse_namesakes(record: Record, people: Sequence[Submissions]) -> None:
+    """Raise CourseError if a learner of Moodle, whose number is another one in each assignment, has
+    the name of several learners of before."""
+    present = [one.learner.key for one in people]
+    for one in people:
+        entry = one.learner
+        namesakes = record.find_all(entry.key, entry.learner, entry.id, present)
+        if len(namesakes) > 1:
+            known = ", ".join(person.id or person.key for person in namesakes)
+            raise CourseError(
+                f"{entry.learner} of this folder may be any of {len(namesakes)} learners of before"
+                f" (Moodle's numbers {known}): Moodle gives another number in each assignment."
+                " Nothing was graded. Say who is who with --map: a CSV file with the columns"
+                " learner,path,id, and the id of before."
+            )
+
+
+def find_like_name(name: str, others: Sequence[str]) -> str:
+    """Return the name among ``others`` that is most like ``name``, in capitals, accents, spaces or
+    a letter or two; "" if none is."""
+    plain = {_simplify_name(other): other for other in others}
+    near = difflib.get_close_matches(_simplify_name(name), plain, n=1, cutoff=0.8)
+    return plain[near[0]] if near else ""
+
+
+def _simplify_name(name: str) -> str:
+    decomposed = unicodedata.normalize("NFKD", name.casefold())
+    return "".join(letter for letter in decomposed if letter.isalnum())
+
+
 def find_best_tier() -> str:
     """Return the best isolation that this machine has. An empty job tries it out.
 
     Raises: EnvironmentFault if no process starts at all.
     """
-    with TemporaryFolder("course-probe-") as folder:
-        answer = jobs.run(
-            archives.KIND, {"archive": "", "name": "probe"}, folder, jobs.ResourceLimits()
-        )
+    answer = jobs.run(
+        archives.KIND, {"name": "probe"}, jobs.ResourceLimits(), inputs={archives.ARCHIVE: b""}
+    )
     if answer.tier not in isolation.TIERS:
         raise jobs.describe_not_started("runs submissions", answer)
     return answer.tier
@@ -238,6 +279,7 @@ def settle_rules(before: Rules | None, options: ClassOptions, out: Path) -> Rule
         kept.weights if options.weights is None else options.weights,
         kept.late if options.late is None else options.late,
         kept.partial if options.partial is None else options.partial,
+        kept.absent_zero if options.absent_zero is None else options.absent_zero,
     )
     if before and rules != before and not options.change_rules:
         raise CourseError(
@@ -295,6 +337,7 @@ class _Run:
         self.setting = f"{self.version} {Secret(secret).fingerprint} {self.mode}"
         self.recheck = {catalog.get(name).id for name in options.recheck}
         self.present = [person.learner.key for person in people]
+        self.before = list(record.people)
         self.known: list[_Submission] = []
         self._unsolved: dict[str, frozenset[int]] = {}
         self.done = Fraction()  # in learners
@@ -326,6 +369,13 @@ class _Run:
         tell(Progress(files, float(self.done), len(self.people), None))
         self._add_to_record(outcome.faults)
         regraded = self._write()
+        new, absent = self._compare_with_before()
+        marker = Marker(self.record, self.journal.get, self.words)
+        unsettled = tuple(
+            (person.learner, tuple(exercises))
+            for person in self.record
+            if (exercises := marker.list_unsettled(person))
+        )
         return Graded(
             self.out,
             len(self.known),
@@ -344,7 +394,20 @@ class _Run:
             ),
             self.strays,
             regraded,
+            new,
+            absent,
+            unsettled,
         )
+
+    def _compare_with_before(self) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
+        """Return the learners whom no earlier run had, each with the absent learner of a like name,
+        and the absent ones."""
+        if not self.before:
+            return (), ()
+        here = {one.person.key for one in self.known}
+        absent = [person.learner for person in self.record if person.key not in here]
+        new = [one.person.learner for one in self.known if one.person.key not in self.before]
+        return tuple((name, find_like_name(name, absent)) for name in new), tuple(absent)
 
     def _list_jobs(self) -> Iterator[Job]:
         """Yield a job per file. Read one learner's submission after the other, so that only one
@@ -393,15 +456,19 @@ class _Run:
             due = self.options.due.get(name)
             shared = {"due": due.timestamp() if due else 0.0, "marked_late": collected.entry.late}
             if member := collected.files.get(name):
-                time, clock = read_clock(collected.entry, member)
+                clock = read_clock(collected.entry, member)
                 owner = make_visible_line(self._find_owner(person, name, member.data))
                 key = checking.make_key(name, member.data, f"{self.setting} {owner}")
                 file = hashlib.sha256(member.data).hexdigest()
-                attempts[name] = Attempt(file, key, self.version, time=time, clock=clock, **shared)
+                attempts[name] = Attempt(
+                    file, key, self.version, time=clock.time, clock=clock.source,
+                    vouched=clock.vouched, **shared,
+                )  # fmt: skip
             else:
                 attempts[name] = Attempt(
-                    "", "", self.version, reason=collected.refused[name], **shared
-                )
+                    "", "", self.version, reason=collected.refused[name],
+                    clock="the file cannot be read", **shared,
+                )  # fmt: skip
         return attempts
 
     def _take_fingerprints(self, collected: Collected) -> dict[str, array[int]]:
@@ -429,6 +496,7 @@ class _Run:
         person.learner = entry.learner
         person.id = entry.id or person.id
         person.login = entry.login or person.login
+        person.present = sorted({*person.present, *(exercise.id for exercise in self.exercises)})
         person.source = " + ".join(clean_name(source.path.name) for source in entry.sources)
         person.problem, person.notes = collected.problem, list(collected.notes)
         if collected.progress is not None:

@@ -32,6 +32,7 @@ from course_lib.classroom.similarity import Alike
 from course_lib.grading.verdict import PASS
 
 NO_FILE = "no file"
+ABSENT = "absent"
 NOT_GRADED = "not graded"
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 
@@ -41,7 +42,8 @@ class Mark:
     """The mark of one learner for one exercise: ``points`` out of ``possible``, or None if the
     exercise does not count (yet).
 
-    ``status`` is the status of the verdict, "no file", or "not graded". ``verdict`` is
+    ``status`` is the status of the verdict, "no file", "absent" if no run that asked for the
+    exercise had anything of the learner, or "not graded". ``verdict`` is
     :meth:`Verdict.as_dict` without seconds; if there is none, ``reason`` explains it. ``graded``
     has the grader's points. ``by_hand`` has the teacher's decision, which replaces them: points,
     "excused", or "" for none. ``comment`` is the teacher's comment. ``late`` says in words how late
@@ -119,9 +121,13 @@ class Row:
 
     @property
     def possible(self) -> float:
-        """The largest sum of points that this learner could have. Excused exercises do not
-        count."""
-        return sum(mark.possible for mark in self.marks if mark.by_hand != EXCUSED)
+        """The largest sum of points that this learner could have. Excused exercises do not count,
+        nor do those for which the learner was absent."""
+        return sum(
+            mark.possible
+            for mark in self.marks
+            if mark.by_hand != EXCUSED and (mark.status != ABSENT or mark.points is not None)
+        )
 
     @property
     def by_hand(self) -> list[str]:
@@ -199,7 +205,8 @@ def write_canvas(
 ) -> Iterator[str]:
     """Yield the lines of ``canvas.csv``. Optional tasks are left out.
 
-    The cell of an exercise that could not be graded is empty, so Canvas does not change the grade.
+    The cell of an exercise that could not be graded, or for which the learner was absent, is empty,
+    so Canvas does not change the grade.
     """
     required = [
         (exercise, points)

@@ -10,11 +10,14 @@ from fractions import Fraction
 from typing import Any
 
 from course_lib.catalog import Exercise
-from course_lib.classroom.gradebook import NO_FILE, NOT_GRADED, Mark, Row, format_points
-from course_lib.classroom.own_word import EXCUSED, Word
+from course_lib.classroom.gradebook import ABSENT, NO_FILE, NOT_GRADED, Mark, Row, format_points
+from course_lib.classroom.lateness import spend_free_days
+from course_lib.classroom.own_word import EXCUSED, MARKS, Word
 from course_lib.classroom.record import Attempt, Person, Record, Rules, read_time
+from course_lib.grading.kind import find_kind
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, PASS, from_dict
 
+_ABSENT = "no folder of before has anything of this learner for it; `--absent zero` gives 0"
 _LOST = "its verdict is no longer in the journal; grade the folder with this file again"
 
 
@@ -41,7 +44,7 @@ def give_points(exercise: Exercise, verdict: dict[str, Any], rules: Rules) -> fl
     possible = weigh(exercise, rules.weights)
     if verdict["status"] == GRADER_FAULT:
         return None
-    if verdict["status"] == FAIL and exercise.kind == "tests":
+    if verdict["status"] == FAIL and find_kind(exercise.kind).counts_parts:
         return _round_down(
             Fraction(
                 from_dict(verdict).count_right_parts(exercise.entry_points),
@@ -78,7 +81,11 @@ class Marker:
         self.words = words
 
     def make_row(self, person: Person) -> Row:
-        marks = tuple(self._mark(person, exercise) for exercise in self.record.exercises)
+        free_days = self._spend_free_days(person)
+        marks = tuple(
+            self._mark(person, exercise, free_days.get(exercise.id, 0))
+            for exercise in self.record.exercises
+        )
         late: dict[str, list[str]] = {}
         for mark in marks:
             if mark.late:
@@ -93,35 +100,86 @@ class Marker:
     def summarize(self, person: Person) -> dict[str, dict[str, Any]]:
         """Return the data that the record keeps of each mark, by exercise. A later run explains
         changed points by them."""
-        found = {}
+        summaries = {}
+        free_days = self._spend_free_days(person)
         for exercise in self.record.exercises:
-            mark, (attempt, _) = self._mark(person, exercise), self._choose(person, exercise)
-            found[exercise.id] = {
+            free = free_days.get(exercise.id, 0)
+            mark, (attempt, _) = (
+                self._mark(person, exercise, free),
+                self._choose(person, exercise, free),
+            )
+            summaries[exercise.id] = {
                 "points": mark.points,
                 "by_hand": mark.by_hand,
                 "file": attempt.file if attempt else "",
                 "version": attempt.version if attempt else "",
-                "days_late": attempt.days_late if attempt else 0,
+                "days_late": self._count_days(person, exercise, attempt) if attempt else 0,
+                "free_days": free,
                 "rules": self.rules.describe(),
             }
-        return found
+        return summaries
 
-    def _mark(self, person: Person, exercise: Exercise) -> Mark:
-        attempt, verdict = self._choose(person, exercise)
+    def list_unsettled(self, person: Person) -> list[str]:
+        """Return the exercises that a system marks as late without saying by how much, as long as
+        the teacher has not said it either."""
+        return [
+            exercise.id
+            for exercise in self.record.exercises
+            if self.rules.late
+            and self._find_word(person, exercise).late is None
+            and (attempt := self._choose(person, exercise, 0)[0]) is not None
+            and attempt.marked_late
+            and not (attempt.vouched and attempt.time)
+        ]
+
+    def _find_word(self, person: Person, exercise: Exercise) -> Word:
+        return self.words.get((person.key, exercise.id), Word())
+
+    def _spend_free_days(self, person: Person) -> dict[str, int]:
+        """Return the free days that each late exercise of the learner has."""
+        by_id = {exercise.id: exercise for exercise in self.record.exercises}
+        late = {
+            name: max(
+                (self._count_days(person, exercise, one), one.due) for one in person.attempts[name]
+            )
+            for name, exercise in by_id.items()
+            if self.rules.late.free_days and person.attempts.get(name)
+        }
+        deadlines: dict[tuple[float, str], list[str]] = {}
+        for name, (days, due) in sorted(late.items(), key=lambda item: item[1][1]):
+            if days:
+                # days that the teacher gave to an exercise without a deadline are its own
+                deadlines.setdefault((due, "" if due else name), []).append(name)
+        return spend_free_days(
+            self.rules.late.free_days,
+            deadlines,
+            lambda name, days: self._find_points(person, by_id[name], days),
+        )
+
+    def _find_points(self, person: Person, exercise: Exercise, free_days: int) -> float:
+        attempt, verdict = self._choose(person, exercise, free_days)
+        if attempt is None:
+            return 0.0
+        return self._grade(person, exercise, attempt, verdict, free_days) or 0.0
+
+    def _mark(self, person: Person, exercise: Exercise, free_days: int) -> Mark:
+        attempt, verdict = self._choose(person, exercise, free_days)
         possible = weigh(exercise, self.rules.weights)
         status = NO_FILE
-        graded = 0.0
+        graded: float | None = 0.0
         reason = ""
         late = ""
         if attempt is not None:
             graded, reason, late = (
-                self._grade(exercise, attempt, verdict),
+                self._grade(person, exercise, attempt, verdict, free_days),
                 attempt.fault or attempt.reason,
-                self._describe_late(attempt, possible),
+                self._describe_late(person, exercise, attempt, free_days),
             )
             status = verdict["status"] if verdict else NOT_GRADED if graded is None else ERROR
             reason = reason or (_LOST if graded is None else "")
-        word = self.words.get((person.key, exercise.id), Word())
+        elif not (exercise.optional or exercise.id in person.present or self.rules.absent_zero):
+            status, graded, reason = ABSENT, None, _ABSENT
+        word = self._find_word(person, exercise)
         points, by_hand = graded, ""
         if word.excused:
             points, by_hand = None, EXCUSED
@@ -143,14 +201,14 @@ class Marker:
         )
 
     def _choose(
-        self, person: Person, exercise: Exercise
+        self, person: Person, exercise: Exercise, free_days: int
     ) -> tuple[Attempt | None, dict[str, Any] | None]:
         """Return the file for an exercise that has the most points, and its verdict. If files have
         equal points, return the later one."""
         best: tuple[Any, Attempt, dict[str, Any] | None] | None = None
         for number, attempt in enumerate(person.attempts.get(exercise.id, ())):
             verdict = self.find_verdict(attempt.key) if attempt.key and not attempt.fault else None
-            points = self._grade(exercise, attempt, verdict)
+            points = self._grade(person, exercise, attempt, verdict, free_days)
             # A file that could not be graded yet may get all points. Until it is graded, only a
             # file that has all points counts before it.
             rank = (
@@ -163,40 +221,83 @@ class Marker:
         return (best[1], best[2]) if best else (None, None)
 
     def _grade(
-        self, exercise: Exercise, attempt: Attempt, verdict: dict[str, Any] | None
+        self,
+        person: Person,
+        exercise: Exercise,
+        attempt: Attempt,
+        verdict: dict[str, Any] | None,
+        free_days: int,
     ) -> float | None:
         """Return the points of a file after the deduction for lateness; None if it could not be
         graded."""
         if verdict is None:
             return None if attempt.key else 0.0
         points = give_points(exercise, verdict, self.rules)
-        if points is None or not self.rules.late or not attempt.days_late:
+        days = max(self._count_days(person, exercise, attempt) - free_days, 0)
+        if points is None or not self.rules.late or not days:
             return points
-        return max(
-            _round_down(
-                Fraction(points)
-                - self._find_deduction(attempt, weigh(exercise, self.rules.weights))
-            ),
-            0.0,
-        )
+        possible = weigh(exercise, self.rules.weights)
+        return _round_down(self.rules.late.deduct(points, possible, days))
 
-    def _find_deduction(self, attempt: Attempt, possible: float) -> Fraction:
-        return Fraction(possible) * Fraction(self.rules.late) * attempt.days_late / 100
+    def _count_days(self, person: Person, exercise: Exercise, attempt: Attempt) -> int:
+        """Return the late days that cost points: those that the teacher says, else those by a time
+        that the system says."""
+        if (days := self._find_word(person, exercise).late) is not None:
+            return days
+        return self._count_days_by_clock(attempt) if attempt.vouched else 0
 
-    def _describe_late(self, attempt: Attempt, possible: float) -> str:
-        if days := attempt.days_late:
-            moment = read_time(attempt.time)
-            when = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC") if moment else "?"
-            off = (
-                f", {format_points(float(min(self._find_deduction(attempt, possible), Fraction(possible))))}"  # noqa: E501
-                " points off"
-                if self.rules.late
-                else ""
-            )
-            return f"{days} {'day' if days == 1 else 'days'} late by {attempt.clock} ({when}){off}"
+    def _count_days_by_clock(self, attempt: Attempt) -> int:
+        if not (attempt.time and attempt.due):
+            return 0
+        return self.rules.late.count_days(attempt.time, attempt.due)
+
+    def _describe_late(
+        self, person: Person, exercise: Exercise, attempt: Attempt, free_days: int
+    ) -> str:
+        """Say how late a file is, by which clock, and what it costs; "" if it is not late."""
+        said = self._find_word(person, exercise).late
+        days = self._count_days(person, exercise, attempt)
+        if days:
+            source = MARKS if said is not None else _describe_clock(attempt)
+            cost = self._describe_cost(exercise, days, free_days)
+            return f"{_format_days(days)} late by {source}{cost}"
+        if said is not None:
+            return ""
         if attempt.marked_late:
-            unknown = "; by how much is not known, so no points are off" if self.rules.late else ""
-            return f"marked late by the system that it comes from{unknown}"
+            unknown = (
+                f"; by how much is not known: the column late of {MARKS} says it, and until then no"
+                " points are off"
+            )
+            return "marked late by the system that it comes from" + (
+                unknown if self.rules.late else ""
+            )
+        if attempt.vouched:
+            return ""
+        if days := self._count_days_by_clock(attempt):
+            clock = _describe_clock(attempt)
+            cost = ", which takes no points off" if self.rules.late else ""
+            return f"{_format_days(days)} late by {clock}{cost}"
         if attempt.due and not attempt.time and self.rules.late:
             return f"whether it is late is not known: {attempt.clock}"
         return ""
+
+    def _describe_cost(self, exercise: Exercise, days: int, free_days: int) -> str:
+        if not self.rules.late:
+            return ""
+        free = min(free_days, days)
+        words = f", {free} of them free" if free else ""
+        if not (charged := days - free):
+            return words
+        possible = weigh(exercise, self.rules.weights)
+        off = Fraction(possible) - self.rules.late.deduct(possible, possible, charged)
+        return f"{words}, {format_points(float(off))} points off"
+
+
+def _format_days(days: int) -> str:
+    return f"{days} {'day' if days == 1 else 'days'}"
+
+
+def _describe_clock(attempt: Attempt) -> str:
+    moment = read_time(attempt.time)
+    when = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC") if moment else "?"
+    return f"{attempt.clock} ({when})"

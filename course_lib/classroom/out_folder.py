@@ -15,7 +15,7 @@ from course_lib.base.files import make_private_folder, open_private
 from course_lib.classroom.own_word import MARKS
 from course_lib.grading.cases.hidden import Secret, read_secret
 
-JOURNAL, SETTINGS, SECRET = "journal.jsonl", "class.json", "secret"
+JOURNAL, SETTINGS, SECRET, IGNORE = "journal.jsonl", "class.json", "secret", ".gitignore"
 _VERSION = 1
 
 
@@ -36,12 +36,20 @@ def prepare_folder(out: Path, folder: Path) -> None:
             " folder with -o, or a new one."
         )
     make_private_folder(out)  # it will hold learners' results and the secret
+    if is_in_repository(out) and not (out / IGNORE).exists():
+        write_lines(out / IGNORE, ["*\n"])
+
+
+def is_in_repository(folder: Path) -> bool:
+    """Return True if ``folder`` lies in a git repository, where a commit may take up its files."""
+    return any((above / ".git").exists() for above in (folder.resolve(), *folder.resolve().parents))
 
 
 def _list_strangers(out: Path) -> list[str]:
     """Return the names in ``out`` that come neither from a run that was killed at its start, nor
     from a teacher's ``marks.csv``."""
-    ours = (MARKS, JOURNAL, SECRET, _name_part(SECRET), _name_part(SETTINGS))
+    begun = (SECRET, SETTINGS, IGNORE)
+    ours = (MARKS, JOURNAL, SECRET, IGNORE, *map(_name_part, begun))
     return sorted(name for name in os.listdir(out) if name not in ours)
 
 

@@ -1,11 +1,12 @@
 """The file ``marks.csv``: the teacher's own points, comments and excuses, which replace the
-grader's points."""
+grader's points, and the late days that count."""
 
 from __future__ import annotations
 
 import csv
 import io
 import math
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,17 +19,18 @@ from course_lib.base.files import read_plain_file
 MARKS = "marks.csv"
 EXCUSED = "excused"
 _MOST_BYTES = 4 << 20
-_COLUMNS = ("learner", "exercise", "points", "comment")
+_COLUMNS = ("learner", "exercise", "points", "comment", "late")
 
 
 @dataclass(frozen=True)
 class Word:
     """The teacher's decision on one exercise of one learner: points, an excuse, or a comment
-    alone."""
+    alone; and the late days that count, or None if the times decide."""
 
     points: float | None = None
     excused: bool = False
     comment: str = ""
+    late: int | None = None
 
 
 def read_table(
@@ -61,7 +63,12 @@ def read_table(
         if not any(cell.strip() for cell in row):
             continue
         if len(row) != len(header):
-            raise CourseError(f"{where}, has {len(row)} columns, and the first line {len(header)}.")
+            hint = ""
+            if len(row) > len(header):
+                hint = ' A cell with a comma stands in quotes: "so, so".'
+            raise CourseError(
+                f"{where}, has {len(row)} columns, and the first line {len(header)}.{hint}"
+            )
         found.append((where, dict(zip(header, (cell.strip() for cell in row), strict=True))))
     return found
 
@@ -111,14 +118,21 @@ def read_words(
 
 def _read_word(cells: dict[str, str], where: str) -> Word:
     text, comment = cells["points"], cells.get("comment", "")
+    late = _read_days(cells.get("late", ""), where)
     if text.lower() == EXCUSED:
-        return Word(None, True, comment)
-    if not text and comment:
-        return Word(None, False, comment)
+        return Word(None, True, comment, late)
+    if not text and (comment or late is not None):
+        return Word(None, False, comment, late)
     try:
         points = float(text)
     except ValueError:
         points = math.nan
     if not (0 <= points < math.inf):
         raise CourseError(f"{where}: points {text!r} are no number from 0 up, and not {EXCUSED!r}.")
-    return Word(points, False, comment)
+    return Word(points, False, comment, late)
+
+
+def _read_days(text: str, where: str) -> int | None:
+    if text and not re.fullmatch("[0-9]+", text):
+        raise CourseError(f"{where}: late {text!r} is no number of days; 0 is not late.")
+    return int(text) if text else None

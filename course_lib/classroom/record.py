@@ -20,12 +20,13 @@ from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import Exercise
+from course_lib.classroom.lateness import LateRule
 from course_lib.classroom.out_folder import write_lines
 from course_lib.classroom.similarity import Alike
 
 RECORD = "record.json"
 _VERSION = 1
-_DAY = 86_400.0
+MAPPING_CLOCK = "the mapping's time"
 
 
 @dataclass(frozen=True)
@@ -33,19 +34,21 @@ class Rules:
     """The rules that turn verdicts into points.
 
     ``weights`` chooses the points of an exercise, see :func:`course_lib.classroom.marking.weigh`.
-    ``late`` is the percentage of an exercise's points that each late day costs. If ``partial`` is
-    true, a failed exercise gets points for its right cases.
+    ``late`` says what lateness costs. If ``partial`` is true, a failed exercise gets points for its
+    right cases. If ``absent_zero`` is true, an exercise that was asked for while the learner was
+    absent gets 0 points; else it does not count yet.
     """
 
     weights: str = "difficulty"
-    late: float = 0.0
+    late: LateRule = field(default_factory=LateRule)
     partial: bool = False
+    absent_zero: bool = False
 
     def describe(self) -> str:
-        late = f"late {self.late:g} % per day" if self.late else "no points off for lateness"
         return (
-            f"weights {self.weights}, {late},"
+            f"weights {self.weights}, {'late ' if self.late else ''}{self.late.describe()},"
             f" {'partial points' if self.partial else 'no partial points'}"
+            f"{', 0 for who is absent' if self.absent_zero else ''}"
         )
 
 
@@ -57,9 +60,11 @@ class Attempt:
     are "" for a file that cannot be read; then ``reason`` explains why. ``version`` is the
     grader's. ``fault`` explains why the file could not be graded yet, or is "". ``time`` and
     ``due``, the deadline, are in seconds since 1970, or 0 if not known. ``clock`` names the source
-    of the time, or explains why the time is unknown. ``marked_late`` is true if the system that the
-    file comes from calls it late. ``published`` names the published solution that the file equals
-    or resembles, or is "".
+    of the time, or explains why the time is unknown. ``vouched`` is true if the system that took
+    the file says when it came, or whether it is late: only then lateness costs points. The time of
+    a file on a disk or in an archive is the learner's, or that of a copy. ``marked_late`` is true
+    if the system calls the file late. ``published`` names the published solution that the file
+    equals or resembles, or is "".
     """
 
     file: str
@@ -72,18 +77,14 @@ class Attempt:
     due: float = 0.0
     marked_late: bool = False
     published: str = ""
-
-    @property
-    def days_late(self) -> int:
-        """The number of days from the deadline to the time of the file, where a day that has begun
-        counts; 0 if the time is not known."""
-        return max(math.ceil((self.time - self.due) / _DAY), 0) if self.time and self.due else 0
+    vouched: bool = False
 
 
 @dataclass
 class Person:
     """A learner. ``attempts`` has by exercise all different files that were handed in, ``marks``
-    the marks that the last run wrote."""
+    the marks that the last run wrote, ``present`` the exercises that were asked for in the runs
+    whose folder had something of the learner."""
 
     key: str
     learner: str
@@ -95,6 +96,7 @@ class Person:
     predictions: dict[str, bool] = field(default_factory=dict)
     attempts: dict[str, list[Attempt]] = field(default_factory=dict)
     marks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    present: list[str] = field(default_factory=list)
 
     @property
     def submitted(self) -> float:
@@ -104,13 +106,17 @@ class Person:
         )
 
     def add(self, exercise: str, attempt: Attempt) -> None:
-        """Add a file, or update its entry. If the file has two times, keep the earlier one, because
-        each download sets a new time."""
+        """Add a file, or update its entry. If the file has two times, keep the one that a system
+        vouches for, else the earlier one, because each download sets a new time."""
         attempts = self.attempts.setdefault(exercise, [])
         for number, known in enumerate(attempts):
             if known.file == attempt.file:
-                first = min((known, attempt), key=lambda one: one.time or math.inf)
-                attempts[number] = replace(attempt, time=first.time, clock=first.clock)
+                first = min(
+                    (known, attempt), key=lambda one: (not one.vouched, one.time or math.inf)
+                )
+                attempts[number] = replace(
+                    attempt, time=first.time, clock=first.clock, vouched=first.vouched
+                )
                 return
         attempts.append(attempt)
 
@@ -158,14 +164,20 @@ class Record:
             number: the number in the download, or the id in the mapping.
             present: the keys of all learners in this run.
         """
+        same = self.find_all(key, learner, number, present)
+        return same[0] if len(same) == 1 else None
+
+    def find_all(
+        self, key: str, learner: str, number: str = "", present: Sequence[str] = ()
+    ) -> list[Person]:
+        """Return all learners whom :meth:`find` may mean."""
         if key in self.people:
-            return self.people[key]
-        same = [
+            return [self.people[key]]
+        return [
             person
             for person in self.people.values()
             if person.key not in present and _is_same(person, key, learner, number)
         ]
-        return same[0] if len(same) == 1 else None
 
     def write(self, out: Path) -> None:
         whole = {
@@ -186,7 +198,9 @@ def _is_same(person: Person, key: str, learner: str, number: str) -> bool:
     """Return whether a recorded learner is the same as one with another key. The first word of a
     key names the layout of the download."""
     layouts = {person.key.split()[0], key.split()[0]}
-    return (layouts == {"moodle"} and person.learner == learner) or (
+    # of two learners of one name each is shown with the number
+    names = (person.learner.removesuffix(f" ({person.id})"), learner.removesuffix(f" ({number})"))
+    return (layouts == {"moodle"} and names[0] == names[1]) or (
         layouts == {"canvas", "name"} and number != "" and person.id == number
     )
 
@@ -200,15 +214,15 @@ def read_record(out: Path) -> Record:
         whole = json.loads((out / RECORD).read_text(encoding="utf-8"))
         if whole["version"] != _VERSION:
             raise ValueError("another version")
-        people = [_read_person(person) for person in whole["people"]]
+        people = [_read_person(person, whole["asked"]) for person in whole["people"]]
         by_key = {person.key: person for person in people}
         alike = {
             exercise: [Alike(tuple(one["learners"]), one["shared"]) for one in found]
             for exercise, found in whole["alike"].items()
         }
-        return Record(
-            Rules(**whole["rules"]), set(whole["asked"]), by_key, alike, whole["regrades"]
-        )
+        asked = set(whole["asked"])
+        rules = _read_rules(whole["rules"])
+        return Record(rules, asked, by_key, alike, whole["regrades"])
     except FileNotFoundError:
         return Record()
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -218,14 +232,29 @@ def read_record(out: Path) -> Record:
         ) from None
 
 
-def _read_person(plain: dict[str, Any]) -> Person:
+def _read_rules(plain: dict[str, Any]) -> Rules:
+    late = plain.pop("late")
+    # a record from before 2026-11-28 has the price of a day alone
+    return Rules(late=LateRule(**(late if isinstance(late, dict) else {"percent": late})), **plain)
+
+
+def _read_person(plain: dict[str, Any], asked: list[str]) -> Person:
     attempts = {
-        name: [Attempt(**attempt) for attempt in some] for name, some in plain["attempts"].items()
+        name: [_read_attempt(attempt) for attempt in some]
+        for name, some in plain["attempts"].items()
     }
+    # a record from before 2026-11-28 says of nobody that they were absent
+    plain.setdefault("present", asked)
     # a record from before 2026-11-26 has this for the newest file only
     for name, words in plain.pop("published", {}).items():
         attempts[name][-1] = replace(attempts[name][-1], published=words)
     return Person(**{**plain, "attempts": attempts})
+
+
+def _read_attempt(plain: dict[str, Any]) -> Attempt:
+    # a record from before 2026-11-28 says it by the source of the time alone
+    plain.setdefault("vouched", plain["clock"] == MAPPING_CLOCK)
+    return Attempt(**plain)
 
 
 def read_time(seconds: float) -> datetime | None:
@@ -263,8 +292,9 @@ def _explain_change(before: dict[str, Any], now: dict[str, Any]) -> str:
         ("version", "grader version changed"),
         ("rules", "rules for points changed"),
         ("days_late", "deadline or time of the file changed"),
+        ("free_days", "free days spent otherwise"),
     )
     return (
-        " and ".join(words for name, words in reasons if before[name] != now[name])
+        " and ".join(words for name, words in reasons if before.get(name, 0) != now[name])
         or "checked again"
     )

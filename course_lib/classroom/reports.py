@@ -25,7 +25,7 @@ from course_lib.base.page import open_templates
 from course_lib.base.text import shorten
 from course_lib.base.words import format_count
 from course_lib.catalog import Exercise
-from course_lib.classroom.gradebook import NO_FILE, NOT_GRADED, Mark, Row, format_points
+from course_lib.classroom.gradebook import ABSENT, NO_FILE, NOT_GRADED, Mark, Row, format_points
 from course_lib.classroom.out_folder import write_lines
 from course_lib.classroom.predictions import list_questions
 from course_lib.classroom.similarity import Alike
@@ -40,9 +40,10 @@ _STYLES = {
     ERROR: "error",
     NOT_ATTEMPTED: "unattempted",
     NO_FILE: "none",
+    ABSENT: "none",
     NOT_GRADED: "fault",
 }
-_SIGNS = SIGNS | {NO_FILE: "–", NOT_GRADED: SIGNS[GRADER_FAULT]}
+_SIGNS = SIGNS | {NO_FILE: "–", ABSENT: "–", NOT_GRADED: SIGNS[GRADER_FAULT]}
 _MOST_SURPRISES = 20
 # limit on the groups and pairs that the page of the class, or of an exercise, shows
 MOST_ALIKE = 100
@@ -106,6 +107,8 @@ def say_what_happened(mark: Mark, exercise: Exercise) -> str:
     tells only how many are right."""
     if mark.status == NO_FILE:
         return f"There is no file {exercise.file}.py in what you handed in."
+    if mark.status == ABSENT:
+        return f"Nothing has come from you yet for {exercise.file}.py; it does not count so far."
     if mark.status == NOT_GRADED:
         return (
             "This file could not be graded yet. That is not your fault, and takes no points from"
@@ -162,7 +165,9 @@ class _ClassPage:
             "passed": row.passed, "late": row.late,
         }  # fmt: skip
         self.people.append(person)
-        if not row.problem and all(mark.status in (NO_FILE, NOT_ATTEMPTED) for mark in row.marks):
+        if not row.problem and all(
+            mark.status in (NO_FILE, ABSENT, NOT_ATTEMPTED) for mark in row.marks
+        ):
             self.not_begun.append(person)
         self.complete += row.passed == len(row.required)
         self.unread += bool(row.problem)

@@ -89,6 +89,7 @@ def _set_language(wanted: str | None) -> None:
 # one.
 Tier = enum.StrEnum("Tier", "NAMESPACES LANDLOCK")  # the tiers of isolation that one can insist on
 GradingTier = enum.StrEnum("GradingTier", "NAMESPACES LANDLOCK LIMITS")  # LIMITS asks for no tier
+Absent = enum.StrEnum("Absent", "ZERO EMPTY")
 Weights = enum.StrEnum("Weights", "DIFFICULTY MINUTES EQUAL")  # the sources of an exercise's points
 ExerciseId = Annotated[
     str,
@@ -261,14 +262,20 @@ def check(
             "name the exercise that the file belongs to: `course check ID --file PATH`.",
             param_hint="ID",
         )
-    from course_lib.cli import exercise, status
+    from course_lib import catalog
+    from course_lib.grading import kind, warming
 
-    names = [found.id for found in status.find(exercise_ids or [])]
+    exercises = catalog.find(exercise_ids or [])
+    names = [exercise.id for exercise in exercises]
     if len(names) > 1 and (file or as_json):
         raise typer.BadParameter(
             f"these are {', '.join(names)}: with --file or --json, name one of them.",
             param_hint="ID",
         )
+    if exercises:  # these processes start while this one imports what judges and prints
+        warming.prepare(kind.find_kind(exercises[0].kind).choose_mode(None))
+    from course_lib.cli import exercise
+
     return max(
         exercise.check(name, file, secret_file, as_json, require_tier) for name in names or [None]
     )
@@ -375,7 +382,9 @@ def status(
         status_page.write(page)
         print(f"written to {page}")
         return 0
-    chosen = where.find(exercise_ids or [])
+    from course_lib import catalog
+
+    chosen = catalog.find(exercise_ids or [])
     if as_json:
         print(where.as_json(chosen))
     else:
@@ -527,7 +536,17 @@ def grade(
     late: Annotated[
         str | None,
         typer.Option(
-            help='What lateness costs, such as "10 % per day": of the points of the exercise.'
+            help='What lateness costs, such as "10 % per day, 3 free days, at most 4 days,'
+            ' 15 minutes of grace": of the points of the exercise.'
+        ),
+    ] = None,
+    absent: Annotated[
+        Absent | None,
+        typer.Option(
+            help=(
+                "What an exercise counts that was asked for while the learner was absent: 0, or"
+                " nothing yet; without it, as OUT has it, else nothing yet."
+            )
         ),
     ] = None,
     weights: Annotated[
@@ -549,7 +568,9 @@ def grade(
     ] = None,
     change_rules: Annotated[
         bool,
-        typer.Option(help="Give the marks in OUT anew, with other --weights, --late or --partial."),
+        typer.Option(
+            help="Give the marks in OUT anew, with other --weights, --late, --absent or --partial."
+        ),
     ] = False,
     also: Annotated[
         list[Path] | None,
@@ -600,7 +621,7 @@ def grade(
     return grading.grade(
         folder, out, week=week, plan=plan, only=only, everything=everything, recheck=recheck,
         count=workers, secret_file=secret_file,
-        mapping=mapping, due=due, late=late, weights=weights, partial=partial,
+        mapping=mapping, due=due, late=late, absent=absent, weights=weights, partial=partial,
         change_rules=change_rules, anew=anew, also=also or [], tier=require_tier, resume=resume,
         scheduler=scheduler,
     )  # fmt: skip
@@ -678,7 +699,7 @@ def describe_author() -> None:
     epilog="""No file that is there is ever changed.
 
     \b
-    Examples: course author new exercise 11a_column_sums --kind torch --family reductions
+    Examples: course author new exercise 11a_column_sums --kind torch
               course author new lesson 11_measuring""",
 )
 def author_new(
@@ -694,17 +715,11 @@ def author_new(
     kind: Annotated[
         str | None, typer.Option(help="Of an exercise: kernel (as without it), torch or numpy.")
     ] = None,
-    family: Annotated[
-        str | None,
-        typer.Option(
-            help="Of an exercise: the family that gets its cases; a new one if there is none."
-        ),
-    ] = None,
 ) -> int:
     """Lay out the files of something new; their tests fail until it is written."""
     from course_lib.cli import author as authoring
 
-    return authoring.new(what, name, kind, family)
+    return authoring.new(what, name, kind)
 
 
 @author.command(

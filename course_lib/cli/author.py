@@ -11,7 +11,7 @@ from course_lib.base.errors import CourseError, EnvironmentFault
 _TOOLS = ("pytest", "xdist", "hypothesis", "jupytext", "nbclient")
 
 
-def new(what: str, name: str, kind: str | None, family: str | None) -> int:
+def new(what: str, name: str, kind: str | None) -> int:
     """Lay out the files of a new thing and say what comes next.
 
     Raises: CourseError if ``what`` or the name is none, or a file is there already.
@@ -23,9 +23,9 @@ def new(what: str, name: str, kind: str | None, family: str | None) -> int:
             f"there is no {what!r} to be made. There are: {', '.join(skeletons.NEW)}."
         )
     if what == "exercise":
-        written = skeletons.new_exercise(name, kind or "kernel", family or "")
-    elif kind or family:
-        raise CourseError("--kind and --family belong to a new exercise.")
+        written = skeletons.new_exercise(name, kind or "kernel")
+    elif kind:
+        raise CourseError("--kind belongs to a new exercise.")
     else:
         written = skeletons.NEW[what](name)
     print("\n".join(f"{paths.shown(path)}: written" for path in written))

@@ -46,14 +46,17 @@ def check(
         _("checking {id} {title} ...").format(id=exercise.id, title=escape(exercise.title))
     )
 
+    # This line is for a person at a terminal, who waits. Elsewhere the verdict is enough.
+    at_terminal = not as_json and busy.console.is_terminal
+
     def tell(words: str) -> None:
+        if not at_terminal:
+            return
         busy.update(_("checking {id}: the other cases still run ...").format(id=exercise.id))
         busy.console.print(Text(words))
 
-    # This line is for a person at a terminal, who waits. Elsewhere the verdict is enough.
-    waits = not as_json and busy.console.is_terminal
     with contextlib.nullcontext() if as_json else busy:
-        verdict = _grade(exercise, file, secret_file, require_tier, tell if waits else None)
+        verdict = _grade(exercise, file, secret_file, require_tier, tell)
         # before anything is printed, because this may fail
         complaint = note(verdict) if own else ""
     if complaint:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import re
 import sys
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -24,6 +23,8 @@ from course_lib.classroom.grade_class import (
     Progress,
     grade_class,
 )
+from course_lib.classroom.lateness import read_late_rule
+from course_lib.classroom.out_folder import is_in_repository
 from course_lib.cli.terminal import console, say
 from course_lib.sandbox import isolation
 
@@ -50,6 +51,7 @@ def grade(
     mapping: Path | None,
     due: str | None,
     late: str | None,
+    absent: str | None,
     weights: str | None,
     partial: bool | None,
     change_rules: bool,
@@ -76,8 +78,8 @@ def grade(
     asked, deadlines = choose_exercises(week, plan, only, everything)
     if due:
         deadlines |= dict.fromkeys(asked, weeks.read_moment(due, "--due"))
-    rate = read_late_rule(late)
-    if rate and not deadlines:
+    rule = None if late is None else read_late_rule(late)
+    if rule and not deadlines:
         raise CourseError(
             "--late needs a deadline: a line `due` in the plan of the weeks, or --due."
         )
@@ -88,8 +90,8 @@ def grade(
         if exercise.optional and exercise.lesson in lessons
     )
     options = ClassOptions(
-        asked + tasks, split_list(recheck), secret_file, mapping, deadlines, weights, rate, partial,
-        change_rules, anew,
+        asked + tasks, split_list(recheck), secret_file, mapping, deadlines, weights, rule, partial,
+        None if absent is None else absent == "zero", change_rules, anew,
         TIERS[tier] if tier else None, tuple(also),
     )  # fmt: skip
     if scheduler:
@@ -150,23 +152,6 @@ def choose_exercises(
         if one.due and name in asked
     }
     return asked, due
-
-
-def read_late_rule(text: str | None) -> float | None:
-    """Return what each day costs, in hundredths of an exercise's points, of a text such as ``10 %
-    per day``.
-
-    Raises: CourseError if it is no such text.
-    """
-    if text is None:
-        return None
-    match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*%\s*per\s+day\s*", text)
-    if match is None or float(match[1]) > 100:
-        raise CourseError(
-            f'--late {text!r} is no rule. Write "10 % per day"; the deadline stands in the plan of'
-            " the weeks or in --due."
-        )
-    return float(match[1])
 
 
 @contextlib.contextmanager
@@ -237,12 +222,30 @@ def _say_what_came_out(graded: Graded) -> None:
             "Not graded, and no fault of theirs",
             [f"{learner}, {exercise}: {why}" for learner, exercise, why in graded.faults],
         ),
+        (
+            "New since the runs of before",
+            [
+                f"{name}{f' (is that {like}, who is absent?)' if like else ''}"
+                for name, like in graded.new
+            ],
+        ),
+        (
+            "Late by an unknown time; the column late of marks.csv says by how many days",
+            [f"{learner}: {', '.join(exercises)}" for learner, exercises in graded.unsettled],
+        ),
     ):
         if lines:
             print(f"{title} ({len(lines)}):")
             print("\n".join(f"  {line}" for line in lines[:_SHOWN]))
             if len(lines) > _SHOWN:
                 print(f"  and {len(lines) - _SHOWN} more, all in {out}/{GRADEBOOK}")
+    if graded.absent:
+        names = ", ".join(graded.absent[:_SHOWN])
+        more = f" and {len(graded.absent) - _SHOWN} more" if len(graded.absent) > _SHOWN else ""
+        print(
+            f"Absent, of the runs of before ({len(graded.absent)}): {names}{more}. Their cells of"
+            " this run's exercises are empty; --absent zero gives 0."
+        )
     if graded.strays:
         print(f"Nobody's submission, and not looked at: {', '.join(graded.strays[:_SHOWN])}.")
     if graded.regraded:
@@ -250,6 +253,11 @@ def _say_what_came_out(graded: Graded) -> None:
             f"{graded.regraded} marks of before have changed: {out}/{REGRADES} says which, and why."
         )
     print(f"{out}/{GRADEBOOK}, canvas.csv, results.jsonl, class.html and reports/ are written.")
+    if is_in_repository(graded.out):
+        print(
+            f"{out} lies in a git repository: its .gitignore keeps names, marks and secret out of"
+            " commits. The submissions are yours to keep out."
+        )
     if graded.faults:
         say(
             "course: not everything could be graded. The same command tries those files again, and"

@@ -65,9 +65,7 @@ def _list_from_first_passed(records: dict[str, ExerciseProgress]) -> list[Exerci
 def _find_next_on_path(records: dict[str, ExerciseProgress]) -> Exercise | None:
     """Return the first exercise of the short path that is not passed; None if there is none, or if
     one that is not on the path is passed."""
-    required = [
-        exercise for exercise in _list_from_first_passed(records) if not exercise.optional
-    ]
+    required = [exercise for exercise in _list_from_first_passed(records) if not exercise.optional]
     if any(_is_passed(exercise, records) and not exercise.short_path for exercise in required):
         return None
     return next(
@@ -97,23 +95,6 @@ def chosen(exercise_id: str | None) -> Exercise:
         )
         raise CourseError(words.format(count=len(catalog.required())))
     return exercise
-
-
-def find(names: list[str]) -> list[Exercise]:
-    """Find the exercises that are meant by ids, such as "07a", and by lessons' numbers, such as
-    "07"; each of them once.
-
-    The number of a lesson does not mean its optional task.
-
-    Raises: CourseError if there is no exercise of a name.
-    """
-    found = {}
-    for name in names:
-        of_lesson = [
-            exercise for exercise in catalog.required().values() if exercise.lesson == name
-        ]
-        found |= {exercise.id: exercise for exercise in of_lesson or [catalog.get(name)]}
-    return list(found.values())
 
 
 def state(record: ExerciseProgress | None) -> str:

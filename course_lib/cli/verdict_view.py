@@ -14,6 +14,7 @@ from course_lib.base import paths
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import join_sentences
 from course_lib.catalog import Exercise
+from course_lib.grading.kind import find_kind
 from course_lib.grading.report import Report, make_report, quote_line
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict
 
@@ -98,7 +99,11 @@ def verdict_view(verdict: Verdict, exercise: Exercise) -> VerdictView:
 def _introduce_output(verdict: Verdict, exercise: Exercise) -> str:
     if verdict.status == GRADER_FAULT:
         return _("The grader printed:")
-    return _("The kernel printed:") if exercise.kind == "kernel" else _("The function printed:")
+    return (
+        _("The kernel printed:")
+        if find_kind(exercise.kind).is_of_kernels
+        else _("The function printed:")
+    )
 
 
 def _finding(told: Report, console: Console, width: int) -> list[Text]:

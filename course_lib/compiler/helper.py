@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import json
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -49,16 +50,18 @@ class CompilerCrash(Exception):
         self.cause = cause
 
 
-def ask(kernels: list[CompileJob], limit: float) -> list[CompilerAnswer]:
+def ask(
+    kernels: list[CompileJob], limit: float, is_over: Callable[[], bool] | None = None
+) -> list[CompilerAnswer]:
     """Return the answers to a submission's kernels, up to the first refusal. ``limit``: processor
-    seconds per kernel.
+    seconds per kernel. Once ``is_over`` returns True, the answers are no longer needed.
 
     A kernel can take over the process that answers. So the shape of the answers is checked here,
     but their truth cannot be.
 
     Raises: CompilerCrash; EnvironmentFault if the process does not start.
     """
-    plain = send(encode(list[CompileJob], kernels), limit)
+    plain = send(encode(list[CompileJob], kernels), limit, is_over)
     try:
         return _read_answers(plain, kernels)
     except ValueError:
@@ -68,14 +71,16 @@ def ask(kernels: list[CompileJob], limit: float) -> list[CompilerAnswer]:
         ) from None
 
 
-def send(kernels: list[dict[str, Any]], limit: float) -> Any:
+def send(
+    kernels: list[dict[str, Any]], limit: float, is_over: Callable[[], bool] | None = None
+) -> Any:
     """Return the answers as plain data, of any shape. Otherwise as :func:`ask`, to whose kernels
     these are the plain data."""
     if IN_TAB:
         return _recall(kernels)
     limits = dataclasses.replace(_LIMITS, case=limit, total=limit * max(1, len(kernels)))
     try:
-        return jobs.ask(KIND, {"kernels": kernels}, limits, count=len(kernels))
+        return jobs.ask(KIND, {"kernels": kernels}, limits, count=len(kernels), is_over=is_over)
     except JobFailure as failure:
         raise _describe_failure(failure.answer, limit) from None
     except (WorkerFailure, OSError) as failed:

@@ -28,7 +28,7 @@ from course_lib.compiler.compilation import compile_kernel
 from course_lib.compiler.compile_job import CompileJob, CompilerAnswer
 from course_lib.compiler.refusals import explain
 from course_lib.compiler.units import Units
-from course_lib.sandbox.machine import Machine, begin_case, write_answer
+from course_lib.sandbox.machine import Exchange, Machine
 
 _TAIL_BYTES = 64 << 10
 _FIRST = CompileJob(
@@ -102,17 +102,17 @@ class _Compiler(Machine):
         with put_off_nothing():
             pass
 
-    def work(self, job: dict[str, Any], folder: Path) -> None:
+    def work(self, job: dict[str, Any], exchange: Exchange) -> None:
         answers = []
         for number, kernel in enumerate(decode(list[CompileJob], job["kernels"])):
-            begin_case(folder, number)
+            exchange.begin_case(number)
             # a new path per kernel, because some caches use file names as keys
-            place = folder / str(number)
+            place = exchange.folder / str(number)
             place.mkdir()
             answers.append(_compile(kernel, place))
             if answers[-1].refusal is not None:
                 break
-        write_answer(folder, encode(list[CompilerAnswer], answers))
+        exchange.write_answer(encode(list[CompilerAnswer], answers))
 
 
 def _compile(kernel: CompileJob, folder: Path) -> CompilerAnswer:

@@ -8,7 +8,7 @@ line and one sentence.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -149,6 +149,7 @@ def check_compiles(
     *,
     arch: str = "sm_90",
     limit: float = 60.0,
+    is_over: Callable[[], bool] | None = None,
 ) -> None:
     """Check that a source compiles for each specialisation, without a report.
 
@@ -158,6 +159,8 @@ def check_compiles(
 
     Args:
         limit: processor seconds per specialisation.
+        is_over: called several times per second. Once it returns True, the answer is no longer
+            needed, and the compiler is ended as at its limit.
 
     Raises: the exceptions of :func:`compile_report`, for the first specialisation that is refused.
     """
@@ -167,7 +170,7 @@ def check_compiles(
         _describe(sources, one, arch, through="cubin" if n in whole else "ttir")
         for n, one in enumerate(specialisations)
     ]
-    _ask(sources, described, limit)
+    _ask(sources, described, limit, is_over)
 
 
 def _cover_dtypes(specialisations: Sequence[Specialisation]) -> set[int]:
@@ -205,14 +208,19 @@ def _describe(sources: Sources, one: Specialisation, arch: str, **options: Any) 
     )  # fmt: skip
 
 
-def _ask(sources: Sources, described: list[CompileJob], limit: float) -> list[CompilerAnswer]:
+def _ask(
+    sources: Sources,
+    described: list[CompileJob],
+    limit: float,
+    is_over: Callable[[], bool] | None = None,
+) -> list[CompilerAnswer]:
     """Return one answer per description.
 
     Raises: CompileError for the first that is refused; EnvironmentFault if a program of Triton's is
     missing.
     """
     try:
-        answers = helper.ask(described, limit)
+        answers = helper.ask(described, limit, is_over)
     except helper.CompilerCrash as crash:
         raise _refusal(sources, crash.cause, str(crash), 0, sources.kernel_line, 0) from None
     if (refused := answers[-1].refusal) is not None:

@@ -11,21 +11,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from course_lib.base import runtime as course_runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.installation import environment_fault
 from course_lib.base.tab import IN_TAB
 from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise, texts
-from course_lib.grading import faults
+from course_lib.grading import faults, warming
+from course_lib.grading.kind import find_kind
 from course_lib.grading.verdict import GRADER_FAULT, Verdict
 
 if TYPE_CHECKING:
     from course_lib.grading.judging.judge import Judged
     from course_lib.sandbox.jobs import ResourceLimits
-
-
-_NEEDS_PYTORCH = ("torch", "autograd", "tests")  # kinds of exercises
 
 
 def check(
@@ -56,7 +53,8 @@ def check(
         tell_first_failure: called at most once, in the caller's thread, as soon as the first case
             is judged wrong; other cases may still run. It gets one line that says which case, which
             output and by how much. The cause comes with the verdict. It is not called for hidden
-            cases.
+            cases. Whoever gives it waits for the verdict: the check then does more at the same
+            time.
         take_cases: called with the judged cases and their outputs before the verdict is returned;
             with an empty list if nothing was run.
 
@@ -84,14 +82,16 @@ def check(
 
         drawn_from = None if secret is None else Secret(secret)
         fingerprint = drawn_from.fingerprint if drawn_from else ""
-        if IN_TAB and exercise.kind in _NEEDS_PYTORCH:
+        kind = find_kind(exercise.kind)
+        if IN_TAB and kind.needs_pytorch:
             raise EnvironmentFault(
                 _(
                     "it is graded with PyTorch, which a browser tab does not have. Open this lesson"
                     " on your machine to check it."
                 )
             )
-        mode = exercise.kind if exercise.kind != "kernel" else mode or course_runtime.current().mode
+        mode = kind.choose_mode(mode)
+        warming.prepare(mode)
         with require_tier(required_tier or LIMITS), warnings.catch_warnings():
             # Python's warnings about the file are not part of the verdict. Before 3.12 the category
             # was DeprecationWarning.
@@ -109,9 +109,9 @@ def check(
     except Exception as error:
         if (fault := environment_fault(error)) is not None:
             file = fault.printed and faults.keep_fault(exercise.id, fault.printed)[0]
-            kept = _(" All that it printed is in {file}.").format(file=file) if file else ""
+            where_kept = _(" All that it printed is in {file}.").format(file=file) if file else ""
             words = _("{id} was not checked: {fault}").format(id=exercise.id, fault=fault)
-            raise EnvironmentFault(f"{words}{kept}") from error
+            raise EnvironmentFault(f"{words}{where_kept}") from error
         if isinstance(error, CourseError):
             raise
         verdict = report_grader_fault(
@@ -128,13 +128,13 @@ def report_grader_fault(exercise_id: str, mode: str, bug: Exception, hidden: boo
     With hidden cases the verdict leaves out the exception's words, which could hold values of a
     case.
     """
-    what = type(bug).__name__ if hidden else f"{type(bug).__name__}: {bug}"
+    bug_text = type(bug).__name__ if hidden else f"{type(bug).__name__}: {bug}"
     file, last = faults.keep_fault(exercise_id, "".join(traceback.format_exception(bug)))
     message = _(
         "the grader itself failed ({what}). This is not your kernel, and nothing is recorded."
         " Please report it with {file}; `course doctor` says whether something is wrong with this"
         " machine."
-    ).format(what=what, file=file or _("the lines below"))
+    ).format(what=bug_text, file=file or _("the lines below"))
     return Verdict(
         exercise_id,
         GRADER_FAULT,

@@ -14,15 +14,16 @@ from course_lib.base.text import make_visible_line
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import join_sentences
 from course_lib.catalog import Exercise, texts
+from course_lib.exercises import find_parts
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.hidden import Secret
 from course_lib.grading.cases.plan import Part, Plan
 from course_lib.grading.execution import runner
-from course_lib.grading.families import find_parts
-from course_lib.grading.families.plans import describe_left_out, make_plans, make_second_plans
 from course_lib.grading.judging.causes import make_sentence
 from course_lib.grading.judging.compiled import Compilation, CompilerFailure
 from course_lib.grading.judging.judge import Judged
+from course_lib.grading.kind import find_kind, find_mode
+from course_lib.grading.plans import describe_left_out, make_plans, make_second_plans
 from course_lib.grading.running import (
     FirstFailure,
     Running,
@@ -58,6 +59,7 @@ def grade(
     a bug in the grader.
     """
     text, name = "", make_visible_line(path.name)
+    kind = find_kind(exercise.kind)
     try:
         text = source.read_text(
             path, _describe_reset(exercise) if texts.is_learners_file(exercise, path) else ""
@@ -71,13 +73,16 @@ def grade(
     hidden = secret is not None
     running = Running(kernels, mode, limits, len(places.split_lines(text)) if hidden else None)
     compilation = Compilation(kernels, plans, name) if _asks_compiler(mode) else None
-    take = (
-        None
-        if tell_first_failure is None or hidden
-        else FirstFailure(plans, tell_first_failure).take
-    )
-    judge_plans = judge_shuffled if exercise.kind == "tests" else Running.judge_all
+    take = None
+    if tell_first_failure is not None and not hidden:
+        take = FirstFailure(plans, tell_first_failure, compilation).take
+    judge_plans = judge_shuffled if kind.shuffles_cases else Running.judge_all
+    # A person who is told of the first failure waits for the verdict.
+    if compilation and tell_first_failure is not None:
+        compilation.ask()
     run, judged, unchecked = judge_plans(running, plans, take)
+    if compilation and not all(j.passed for j in judged):
+        compilation.stop()
     # No smaller case is shown with hidden cases: which one is found depends on them, and could tell
     # the learner about them.
     search = None if hidden else SmallCases(kernels, exercise, mode, limits)
@@ -113,7 +118,7 @@ def _look_again(
 def _asks_compiler(mode: str) -> bool:
     """Return True for kernels that run in the interpreter alone. A run on the GPU compiles them; a
     browser tab has no compiler."""
-    return mode == "cpu" and not IN_TAB
+    return find_mode(mode).asks_compiler and not IN_TAB
 
 
 def _describe_reset(exercise: Exercise) -> str:
@@ -169,7 +174,7 @@ def _run_again(
             for what in ("case", "numbers")
         )
     again = make_second_plans(exercise, plans, choice, numbers)
-    run = running.run(again, mode="cpu" if running.mode == "gpu" else None)
+    run = running.run(again, mode=find_mode(running.mode).interpreted_by or None)
     judged = judge_run(again, run)
     if all(j.right for j in judged if j.ran):
         forget_unwritten(judged)
@@ -193,11 +198,11 @@ def _note_oddities(verdict: Verdict, kernels: Kernels, exercise: Exercise) -> Ve
     """Add to the verdict what is odd in the file. For a pass, also run the code outside of the
     entry points, which no case runs."""
     oddities = kernels.oddities
-    found = None
+    finding = None
     if verdict.passed and kernels.rest:
-        found = runner.run_rest(kernels, "cpu" if exercise.kind == "kernel" else exercise.kind)
-    if found is not None:
-        line, words = found
+        finding = runner.run_rest(kernels, find_kind(exercise.kind).base_mode.name)
+    if finding is not None:
+        line, words = finding
         oddities += (
             Oddity(line, _("code outside of what is checked {words}").format(words=words)),
         )
@@ -221,7 +226,7 @@ def _time(exercise: Exercise, verdict: Verdict, writer: VerdictWriter) -> Verdic
     if not clocks:
         return verdict
     gpu = course_runtime.current()
-    if writer.hidden or gpu.mode != "gpu":
+    if writer.hidden or gpu.interpreted:
         why = (
             _("a check with hidden cases times nothing")
             if writer.hidden
@@ -249,7 +254,7 @@ def grade_tries(
     mode: str,
     limits: runner.ResourceLimits,
 ) -> tuple[Verdict, list[Judged]]:
-    """Return the verdict on the code of a step, which has no family, from a few tries with known
+    """Return the verdict on the code of a step, which has no cases, from a few tries with known
     results; and the judged tries.
 
     ``text`` is the text that the code was cut out of, ``exercise.file`` its name in messages. In

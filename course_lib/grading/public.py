@@ -4,17 +4,19 @@ it."""
 from __future__ import annotations
 
 from course_lib import catalog
+from course_lib.exercises import find_parts
 from course_lib.grading.cases.buffers import Tensor, compute_strides, size_guard
 from course_lib.grading.cases.case import Case, SharedCase
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.check import check
 from course_lib.grading.execution.runner import Run, run
-from course_lib.grading.families import find_parts
 from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.elements import Element
 from course_lib.grading.judging.judge import Judged
+from course_lib.grading.kind import find_kind, find_mode
 from course_lib.grading.report import SIGNS, Report, describe_status, make_report, quote_line
-from course_lib.grading.steps import KnownSlip, Task, TryCase, check_step, make_try
+from course_lib.grading.step_slips import KnownSlip
+from course_lib.grading.steps import Task, TryCase, check_step, make_try
 from course_lib.grading.steps import warm as warm_steps
 from course_lib.grading.submission.reader import NotAttempted, read_own_attempt
 from course_lib.grading.submission.source import Kernels, Unreadable, read_text
@@ -35,7 +37,8 @@ __all__ = [
     "Kernels", "KnownSlip",
     "NotAttempted", "Plan", "Report", "ResourceLimits", "Run", "SharedCase", "Task", "Tensor",
     "TryCase", "Unreadable", "Verdict",
-    "check", "check_step", "compute_strides", "describe_status", "from_dict", "list_cases",
+    "check", "check_step", "compute_strides", "describe_status", "find_kind", "find_mode",
+    "from_dict", "list_cases",
     "make_report",
     "make_sentence", "make_try", "name_cause", "quote_line", "read_own_attempt", "read_text", "run",
     "run_cases", "size_guard",

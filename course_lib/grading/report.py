@@ -11,6 +11,7 @@ from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise
 from course_lib.grading.judging.causes import make_sentence
 from course_lib.grading.judging.wording import BEYOND, format_number
+from course_lib.grading.kind import find_kind, find_mode
 from course_lib.grading.verdict import (
     ERROR,
     FAIL,
@@ -84,17 +85,9 @@ def describe_status(status: str) -> str:
     return words.get(status, status)
 
 
-def _describe_mode(mode: str) -> str:
+def _describe_mode(name: str) -> str:
     """Say where the code ran."""
-    words = {
-        "gpu": _("on the GPU"),
-        "cpu": _("in the interpreter (CPU)"),
-        "torch": _("in PyTorch (CPU)"),
-        "numpy": _("in NumPy"),
-        "autograd": _("in PyTorch's autograd (CPU)"),
-        "tests": _("in PyTorch (CPU)"),
-    }
-    return words.get(mode, mode)
+    return _(find_mode(name).where)
 
 
 def make_report(verdict: Verdict, exercise: Exercise) -> Report:
@@ -107,7 +100,7 @@ def make_report(verdict: Verdict, exercise: Exercise) -> Report:
         else _("{right} of {cases} cases right")
     )
     count = words.format(right=right, cases=len(verdict.cases))
-    if exercise.kind == "tests":
+    if find_kind(exercise.kind).counts_parts:
         caught = verdict.count_right_parts(exercise.entry_points)
         count = _("{caught} of {bugs} bugs caught").format(
             caught=caught, bugs=len(exercise.entry_points)

@@ -13,7 +13,9 @@ from course_lib.grading.cases.plan import Plan
 from course_lib.grading.execution import child, runner
 from course_lib.grading.execution.runner import ResourceLimits, Run
 from course_lib.grading.judging import wording
+from course_lib.grading.judging.compiled import Compilation
 from course_lib.grading.judging.judge import Judged, judge, judge_case
+from course_lib.grading.kind import find_mode
 from course_lib.grading.submission.source import Kernels
 from course_lib.grading.withheld import withhold
 from course_lib.launching.faults import FaultKind
@@ -73,7 +75,7 @@ class Running:
         Returns: the run, the judged cases, and a sentence about what the interpreter could not
         check, or "".
         """
-        if self.mode == "gpu":
+        if find_mode(self.mode).compiles:
             return self._judge_on_gpu([replace(plan, sample=()) for plan in plans], take)
         run = self._run_to_the_end(plans, take)
         judged = judge_run(plans, run)
@@ -84,7 +86,8 @@ class Running:
     def _judge_on_gpu(
         self, plans: list[Plan], take: Callable[[int, bytes], None] | None
     ) -> tuple[Run, list[Judged], str]:
-        interpreting = background.start(lambda: self.run(plans, mode="cpu"))
+        interpreter = find_mode(self.mode).interpreted_by
+        interpreting = background.start(lambda: self.run(plans, mode=interpreter))
         run = self._run_to_the_end(plans, take, lambda: _found_a_deadlock(interpreting))
         judged = judge_run(plans, run)
         # If the GPU cannot allocate rows 2^30 elements apart, the interpreter's result decides. The
@@ -128,13 +131,13 @@ class Running:
             return run
         if not all(judge(plans[number], data).right for number, data in run.data.items()):
             return run
-        first, limits = run.case + 1, self.limits or ResourceLimits.for_mode(self.mode)
+        start, limits = run.case + 1, self.limits or find_mode(self.mode).limits
         short = replace(
             limits, case=min(limits.case, _REST_SECONDS), total=min(limits.total, 4 * _REST_SECONDS)
         )
-        rest = self.run(plans[first:], limits=short)
-        run.data |= {first + number: data for number, data in rest.data.items()}
-        run.errors |= {first + number: error for number, error in rest.errors.items()}
+        rest = self.run(plans[start:], limits=short)
+        run.data |= {start + number: data for number, data in rest.data.items()}
+        run.errors |= {start + number: error for number, error in rest.errors.items()}
         return run
 
     def _judge_samples(self, judged: list[Judged]) -> None:
@@ -201,18 +204,25 @@ def describe_not_started(run: Run) -> EnvironmentFault:
 
 
 class FirstFailure:
-    """Judges results as they arrive and tells of the first wrong one. The verdict judges all of
-    them anew, as they are after the run."""
+    """Judges results as they arrive, tells of the first wrong one, and stops the compilation, which
+    a failure does not need. The verdict judges all of them anew, as they are after the run."""
 
-    def __init__(self, plans: list[Plan], tell: Callable[[str], None]):
-        self.plans, self.tell, self.told = plans, tell, False
+    def __init__(
+        self, plans: list[Plan], tell: Callable[[str], None], compilation: Compilation | None = None
+    ):
+        self.plans, self.tell, self.compilation = plans, tell, compilation
+        self.has_told = False
 
     def take(self, number: int, data: bytes) -> None:
-        if self.told or self.plans[number].sample:  # a wrong sample does not prove a wrong kernel
+        if (
+            self.has_told or self.plans[number].sample
+        ):  # a wrong sample does not prove a wrong kernel
             return
         judged = judge(self.plans[number], data)
         if not judged.passed:
-            self.told = True
+            self.has_told = True
+            if self.compilation is not None:
+                self.compilation.stop()
             self.tell(wording.describe_first_failure(judged, number, len(self.plans)))
 
 

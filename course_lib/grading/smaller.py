@@ -17,13 +17,14 @@ import numpy as np
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.worker import WorkerFailure
 from course_lib.catalog import Exercise
+from course_lib.exercises import find_parts
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Part, Plan
 from course_lib.grading.cases.small import list_small_cases
 from course_lib.grading.execution import runner
-from course_lib.grading.families import find_parts
 from course_lib.grading.judging import diagnosis, wording
 from course_lib.grading.judging.judge import Judged, forget_minor_fault, judge_case
+from course_lib.grading.kind import find_mode
 from course_lib.grading.submission.source import Kernels
 from course_lib.launching.faults import FaultKind
 from course_lib.sandbox.jobs import ResourceLimits
@@ -82,8 +83,10 @@ class SmallCases:
         """Run the candidates and yield them judged, the easiest first. The field ``ran`` is False
         if one raises or does not finish."""
         plans = make_small_plans(part, shown.case, shown.entry_point)
-        mode, limits = ("cpu", None) if self.mode == "gpu" else (self.mode, self.limits)
-        limits = limits or ResourceLimits.for_mode(mode)
+        mode, limits = self.mode, self.limits
+        if find_mode(mode).compiles:
+            mode, limits = find_mode(mode).interpreted_by, None
+        limits = limits or find_mode(mode).limits
         limits = replace(
             limits, case=min(limits.case, _CASE_SECONDS), total=min(limits.total, _TOTAL_SECONDS)
         )
@@ -176,7 +179,7 @@ def has_whole_inputs(plan: Plan) -> bool:
     """Return whether all inputs are whole numbers, NaN or Inf, except for the statistics that a
     forward pass saved.
 
-    It is True if the family supports ``Case.by_hand``.
+    It is True if the plan supports ``Case.by_hand``.
     """
     given = [t.values for t in plan.tensors if t.values is not None and t.name not in _SAVED]
     finite = [values.astype(np.float64)[np.isfinite(values.astype(np.float64))] for values in given]

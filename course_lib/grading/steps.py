@@ -3,6 +3,7 @@ that of an exercise."""
 
 from __future__ import annotations
 
+import ast
 import re
 import time
 import warnings
@@ -18,25 +19,25 @@ from course_lib.base.installation import environment_fault
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import join_sentences
 from course_lib.catalog import Exercise
+from course_lib.grading import warming
 from course_lib.grading.cases.buffers import Tensor, compute_strides, size_guard
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Plan
 from course_lib.grading.check import report_grader_fault
 from course_lib.grading.execution import runner
+from course_lib.grading.execution.runner import ResourceLimits
 from course_lib.grading.grade import grade_tries
 from course_lib.grading.judging.causes import make_sentence
 from course_lib.grading.judging.judge import Judged
+from course_lib.grading.kind import find_kind, find_mode
 from course_lib.grading.running import judge_run
+from course_lib.grading.step_lines import find_own_place
+from course_lib.grading.step_slips import KnownSlip, list_common_slips
 from course_lib.grading.submission import places, reader
-from course_lib.grading.submission.source import Unreadable
+from course_lib.grading.submission.source import Kernels, Unreadable
 from course_lib.grading.verdict import ERROR, FAIL, NOT_ATTEMPTED, Verdict
 
 CELL = "this cell"
-_GIVEN = {
-    "kernel": "import math\nimport triton\nimport triton.language as tl",
-    "torch": "import math\nimport torch",
-    "numpy": "import math\nimport numpy as np",
-}
 _CASE_SECONDS = 5.0  # far more than a try takes
 # difference between two right orders of operations, as a part of the largest number
 _ROUNDING = {"fp16": 2.0**-10, "bf16": 2.0**-7}
@@ -48,20 +49,9 @@ _WITHOUT_QUESTION = ("wrong_values", "wrong_return", "order_dependent")
 
 
 @dataclass(frozen=True)
-class KnownSlip:
-    """A mistake that the author of the step foresaw: the whole cell with the mistake, and its cause
-    as a verdict names it."""
-
-    cell: str
-    cause: str
-    headline: str
-    question: str
-
-
-@dataclass(frozen=True)
 class Task:
     """The task of a step: ``kind`` is "kernel", "torch" or "numpy"; ``unsolved`` is the cell as the
-    course wrote it.
+    course wrote it, and ``solved`` has the course's answer.
 
     ``given`` has the lines of the cell that the learner need not write. The verdict asks
     ``question`` if the values are wrong, no known slip explains them, and the cell still has all
@@ -72,6 +62,7 @@ class Task:
     kind: str
     entry_point: str
     unsolved: str
+    solved: str
     given: tuple[str, ...]
     question: str
     slips: tuple[KnownSlip, ...]
@@ -139,7 +130,7 @@ def check_step(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
     verdict then.
     """
     started = time.monotonic()
-    mode = task.kind if task.kind != "kernel" else mode
+    mode = find_kind(task.kind).choose_mode(mode)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)
@@ -161,18 +152,21 @@ def warm(kind: str, mode: str) -> None:
 
     Raises: EnvironmentFault or WorkerFailure if one of them does not start.
     """
-    running = background.start(lambda: runner.warm(mode if kind == "kernel" else kind))
+    mode = find_kind(kind).choose_mode(mode)
+    running = background.start(lambda: runner.warm(mode))
     reader.warm()
-    if kind == "kernel" and mode == "cpu":
+    if find_mode(mode).asks_compiler:
         compiler.warm()
     running.result()
 
 
 def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
-    warming = background.start(lambda: runner.warm(mode))  # in parallel with the reader
+    warming.prepare(mode)
     step = _make_exercise(task)
     try:
-        kernels = reader.read(step, text, CELL, unsolved=task.unsolved, given=_GIVEN[task.kind])
+        kernels = reader.read(
+            step, text, CELL, unsolved=task.unsolved, given=find_kind(task.kind).step_imports
+        )
     except Unreadable as unreadable:
         return _write_unreadable(task, text, unreadable, mode)
     if kernels is None:
@@ -183,14 +177,22 @@ def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
             _("The cell is as the course wrote it."),
             mode=mode,
         )
-    # Wait, so that no second server is started. If the start failed, the run raises the error.
-    warming.exception()
-    limits = runner.ResourceLimits.for_mode(mode)
-    limits = limits if mode == "gpu" else replace(limits, case=_CASE_SECONDS)
+    limits = _limit_case(mode)
     verdict, judged = grade_tries(step, text, kernels, plans, mode, limits)
-    if verdict.status != FAIL:
+    if verdict.status != FAIL or verdict.cause == "would_not_compile":
         return verdict
-    if slip := _find_slip(task, judged, plans, mode, limits):
+    slip = _find_slip(task, kernels, judged, plans, mode, limits)
+    ran_into = any(j.fault or j.raised for j in judged)
+    slips = [
+        known
+        for known in (*task.slips, *list_common_slips(task.solved, task.kind))
+        if slip is not None and known.headline == slip.headline
+    ]
+    place = find_own_place(
+        CELL, text, verdict.place, slips, given=task.given, solved=task.solved, is_seen=ran_into
+    )
+    verdict = replace(verdict, place=place)
+    if slip is not None:
         said = verdict.first.words if verdict.first else ""
         message = join_sentences(slip.headline, said, slip.question)
         return replace(
@@ -211,37 +213,84 @@ def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
 
 
 def _find_slip(
-    task: Task, judged: list[Judged], plans: list[Plan], mode: str, limits: runner.ResourceLimits
+    task: Task,
+    kernels: Kernels,
+    judged: list[Judged],
+    plans: list[Plan],
+    mode: str,
+    limits: ResourceLimits,
 ) -> KnownSlip | None:
     """Return the known slip whose results are the same as those of the learner's code in every try;
-    None if there is none."""
-    return next(
-        (
-            slip
-            for slip in task.slips
-            if _is_same(judged, _run_slip(task, slip, plans, mode, limits))
-        ),
-        None,
+    None if there is none. Those of the step's author are asked first."""
+    if interpreted := find_mode(mode).interpreted_by:
+        # The interpreter compiles no slip, and what a masked lane holds is always the same there.
+        mode, limits = interpreted, _limit_case(interpreted)
+        judged = judge_run(plans, runner.run(kernels, plans, mode, limits))
+        if all(j.passed for j in judged):
+            return None
+    # The words of an error, of a race or of an access outside a tensor fit many mistakes.
+    has_results = all(j.ran and not j.fault and not j.outside for j in judged)
+    for slips in (task.slips, list_common_slips(task.solved, task.kind) if has_results else ()):
+        slipped = _run_slips(task, slips, plans, mode, limits)
+        for slip in slips:
+            if slipped[slip.cell] and _is_same(judged, slipped[slip.cell]):
+                return slip
+    return None
+
+
+def _run_slips(
+    task: Task, slips: tuple[KnownSlip, ...], plans: list[Plan], mode: str, limits: ResourceLimits
+) -> dict[str, list[Judged]]:
+    """Return the judged tries of each cell with a slip; no tries for one that does not finish.
+    They are always the same, so they are run once per process, all in one."""
+    known = _slipped.setdefault((mode, task.id), {})
+    cells = [cell for cell in dict.fromkeys(slip.cell for slip in slips) if cell not in known]
+    if not cells:
+        return known
+    names = [f"{task.entry_point}{_NUMBER.format(n)}" for n in range(len(cells))]
+    text = "\n".join(_number_functions(cell, n) for n, cell in enumerate(cells))
+    exercise = replace(_make_exercise(task), entry_points=tuple(names))
+    kernels = reader.read(
+        exercise, text, CELL, unsolved="", given=find_kind(task.kind).step_imports
     )
+    assert kernels is not None, f"step {task.id}: a slip is no empty cell"
+    numbered = [replace(plan, entry_point=name) for name in names for plan in plans]
+    judged = _judge_to_the_end(kernels, numbered, mode, limits)
+    for n, cell in enumerate(cells):
+        tries = judged[n * len(plans) : (n + 1) * len(plans)]
+        known[cell] = tries if all(j.ran or j.raised for j in tries) else []
+    return known
 
 
-def _run_slip(
-    task: Task, slip: KnownSlip, plans: list[Plan], mode: str, limits: runner.ResourceLimits
+_slipped: dict[tuple[str, str], dict[str, list[Judged]]] = {}
+_NUMBER = "__slip{}"  # ends the names of a slip's functions, in a text with many slips
+
+
+def _number_functions(cell: str, number: int) -> str:
+    """Return the functions of the cell with a number in their names."""
+    tree = ast.parse(cell)
+    tree.body = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            node.name += _NUMBER.format(number)
+        elif isinstance(node, ast.Name) and node.id in functions:
+            node.id += _NUMBER.format(number)
+    return ast.unparse(tree)
+
+
+def _judge_to_the_end(
+    kernels: Kernels, plans: list[Plan], mode: str, limits: ResourceLimits
 ) -> list[Judged]:
-    """Return the judged tries of the cell with the slip. They are always the same, so the cell is
-    run once per process."""
-    key = (mode, task.id, slip.cell)
-    if key not in _slipped:
-        kernels = reader.read(
-            _make_exercise(task), slip.cell, CELL, unsolved="", given=_GIVEN[task.kind]
-        )
-        assert kernels is not None, f"step {task.id}: a slip is no empty cell"
-        run = runner.run(kernels, plans, mode, limits)
-        _slipped[key] = judge_run(plans, run)
-    return _slipped[key]
-
-
-_slipped: dict[tuple[str, str, str], list[Judged]] = {}
+    """Judge all plans. One that does not finish has not run, and the next ones are run after it."""
+    judged: list[Judged] = []
+    while len(judged) < len(plans):
+        rest = plans[len(judged) :]
+        run = runner.run(kernels, rest, mode, limits)
+        finished = len(rest) if run.case is None else run.case
+        judged += judge_run(rest, run)[:finished]
+        judged += [Judged(plan, ran=False) for plan in rest[finished : finished + 1]]
+    return judged
 
 
 def _is_same(judged: list[Judged], slipped: list[Judged]) -> bool:
@@ -263,9 +312,13 @@ def _is_same(judged: list[Judged], slipped: list[Judged]) -> bool:
 
 def _describe_rest(judged: Judged) -> tuple:
     """Return all results of a try except its numbers, without line numbers."""
-    fault = re.sub(r"\bline \d+|第 \d+ 行", "", judged.fault.words) if judged.fault else ""
+    fault = re.sub(_PLACES, "", judged.fault.words) if judged.fault else ""
     raised = judged.raised and (judged.raised.type, judged.raised.text)
     return judged.ran, raised, fault, list(judged.outside), list(judged.changed)
+
+
+# the line numbers in the words of a fault, and the numbers of slips
+_PLACES = re.compile(r"\bline \d+|第 \d+ 行|" + _NUMBER.format(r"\d+"))
 
 
 def _keeps_lines(task: Task, text: str) -> bool:
@@ -283,7 +336,7 @@ def _write_unreadable(task: Task, text: str, unreadable: Unreadable, mode: str) 
             "{cell} has no function named `{name}`, and the check calls it by that name. Give it"
             " back."
         )
-        if task.kind == "kernel":
+        if find_kind(task.kind).is_of_kernels:
             words = _(
                 "{cell} has no kernel named `{name}`, and the check calls it by that name. Give it"
                 " back."
@@ -295,10 +348,15 @@ def _write_unreadable(task: Task, text: str, unreadable: Unreadable, mode: str) 
     )
 
 
+def _limit_case(mode: str) -> ResourceLimits:
+    limits = find_mode(mode).limits
+    return limits if find_mode(mode).compiles else replace(limits, case=_CASE_SECONDS)
+
+
 def _make_exercise(task: Task) -> Exercise:
     return Exercise(
         id=task.id, lesson=task.id[:2], file=CELL, title="", objective="", kind=task.kind,
-        family="", entry_points=(task.entry_point,),
+        entry_points=(task.entry_point,),
         difficulty=1, minutes=2, needs_gpu=False, prerequisites=(), hints=(), stretch="",
         debrief="",
     )  # fmt: skip

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from course_lib.base import background
 from course_lib.catalog import Exercise
+from course_lib.exercises import find_parts
+from course_lib.grading import warming
 from course_lib.grading.cases.case import Case
 from course_lib.grading.execution import runner
-from course_lib.grading.families import find_parts
 from course_lib.grading.judging.judge import Judged
 from course_lib.grading.running import describe_not_started, judge_run
 from course_lib.grading.submission import reader
@@ -29,14 +29,12 @@ def run_cases(exercise: Exercise, text: str, name: str, cases: Sequence[Case]) -
     Raises: Unreadable if the text cannot be parsed, or lacks the entry point; EnvironmentFault if
     this machine cannot run it.
     """
-    warming = background.start(lambda: runner.warm("cpu"))  # in parallel with the reader
+    warming.prepare("cpu")
     kernels = reader.read(exercise, text, name)
     if kernels is None:
         raise ValueError(f"{name} is {exercise.id} as the course wrote it: there is nothing to run")
     ((entry_point, part),) = find_parts(exercise).items()
     plans = [part.planner(case, entry_point, _generator(case)) for case in cases]
-    # Wait, so that no second server is started. If the start failed, the run raises the error.
-    warming.exception()
     run = runner.run(kernels, plans, "cpu")
     if run.ended == "not started":
         raise describe_not_started(run)

@@ -11,16 +11,18 @@ from course_lib.base.errors import EnvironmentFault
 from course_lib.base.text import shorten
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import join_sentences
+from course_lib.base.translation import mark as N_
 from course_lib.base.words import list_words
 from course_lib.catalog import Exercise, texts
 from course_lib.compiler import CompileError
+from course_lib.exercises import find_parts
 from course_lib.grading.cases.plan import Part, Plan
 from course_lib.grading.execution import child, runner
-from course_lib.grading.families import find_parts
 from course_lib.grading.judging import diagnosis, wording
 from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.compiled import CompilerFailure
 from course_lib.grading.judging.judge import Judged, forget_minor_fault
+from course_lib.grading.kind import find_kind, find_mode
 from course_lib.grading.smaller import SmallCases
 from course_lib.grading.submission import places
 from course_lib.grading.submission.places import Span
@@ -49,8 +51,8 @@ class VerdictWriter:
         file: the path of the learner's file, as messages show it.
         text: the text of that file.
         first: the writer of the pass that this run checks a second time; None for a first run.
-        parts: the parts of an exercise without a family, whose wrong formulas are not known; None
-            takes the parts of the family.
+        parts: the parts of what has no folder, whose wrong formulas are not known; None takes the
+            parts of the exercise.
         search: the search for a smaller case to show; None if no smaller case is looked for.
         smaller: the case that the search found.
         hidden: True if the cases are hidden. The verdict then shows only the first wrong element,
@@ -64,7 +66,7 @@ class VerdictWriter:
         search: SmallCases | None = None,
     ):  # fmt: skip
         self.hidden, self.parts = hidden, parts
-        self.exercise = exercise
+        self.exercise, self.kind = exercise, find_kind(exercise.kind)
         self.file = file
         self.text = text
         self.judged = judged
@@ -90,12 +92,7 @@ class VerdictWriter:
         if self.run.case is not None:
             return self._write_stopped(self.judged[self.run.case].plan)
         self._require_all_cases()
-        message = _("All {count} cases are right.").format(count=len(self.judged))
-        if self.exercise.kind == "tests":
-            message = _("{caught}, and no right kernel is accused.").format(
-                caught=wording.count_caught(self.judged)
-            )
-        return self._make(PASS, "none", message)
+        return self._make(PASS, "none", self.kind.describe_pass(self.judged))
 
     def _write_exception(self, raised: Raised, of_case: Judged | None) -> Verdict:
         if raised.type == child.REFUSED:
@@ -130,7 +127,9 @@ class VerdictWriter:
         missing without a known reason.
         """
         missing = [j for j in self.judged if not j.ran]
-        far_on_gpu = sum(j.plan.case.is_far for j in missing) if self.mode == "gpu" else 0
+        far_on_gpu = (
+            sum(j.plan.case.is_far for j in missing) if find_mode(self.mode).compiles else 0
+        )
         if len(missing) > len(self.run.left_out) + far_on_gpu:
             raise RuntimeError("a case was neither run nor left out")
         if missing:
@@ -212,7 +211,7 @@ class VerdictWriter:
 
     def _write_wrong(self, failed: list[Judged]) -> Verdict:
         seen = [*(self.first.judged if self.first else ()), *self.judged]
-        if self.exercise.kind == "tests":
+        if self.kind.counts_parts:
             return self._write_wrong_tests(failed, seen)
         cause = self._find_cause(failed)
         if self.search is not None and self.run.case is None:
@@ -234,7 +233,7 @@ class VerdictWriter:
         return self._fail(
             cause,
             first,
-            wording.find_place(shown, cause, self.file, self.text, self.exercise.entry_points),
+            wording.find_place(shown, cause, self.file, self.text, self.exercise),
             wording.count_wrong(seen, failed, as_sentence=True),
             evidence,
         )
@@ -286,17 +285,15 @@ class VerdictWriter:
         )
 
     def _write_raised(self, raised: Raised, of_case: Judged | None) -> Verdict:
-        cause = (
-            diagnosis.find_refusal_of_triton(raised) or "kernel_raised"
-            if self.exercise.kind == "kernel"
-            else diagnosis.find_refusal(raised) or "function_raised"
+        cause = diagnosis.find_refusal_of_system(raised) or self.kind.find_cause_of_exception(
+            raised
         )
         headline, question = CAUSES[cause].word_for(self.exercise.kind, self.exercise.entry_points)
         text = shorten(" ".join(raised.text.split()), _LONGEST)
-        first = Finding(
-            of_case.plan.case.describe() if of_case else "",
-            f"{raised.type}{_(': ')}{text.rstrip('.。')}{_('.')}",
-        )
+        words = f"{raised.type}{_(': ')}{text.rstrip('.。')}{_('.')}"
+        if cause == "shapes_differ":
+            words = diagnosis.explain_shapes(raised)
+        first = Finding(of_case.plan.case.describe() if of_case else "", words)
         where = self._name_line(raised)
         place = wording.find_raise(raised, self.file, self.text)
         # PyTorch raises this error after backward has returned
@@ -327,10 +324,9 @@ class VerdictWriter:
                     " again. `course doctor` says how much memory there is."
                 ).format(ended=ended)
             )
-        if run.ended.startswith("too "):
-            return self._fail(
-                "crash", Finding(case.describe(), _describe_excess(run.ended)), asks=False
-            )
+        if run.ended in _EXCESSES:
+            cause, words = _EXCESSES[run.ended]
+            return self._fail(cause, Finding(case.describe(), _(words)))
         if run.reported:
             words = _("It ended with `{report}`.")
             address = "address" in run.reported or "memory access" in run.reported
@@ -437,10 +433,14 @@ def _describe_flood(ended: str) -> str:
     )
 
 
-def _describe_excess(ended: str) -> str:
-    if ended == "too much memory":
-        return _("It took too much memory and was stopped.")
-    return _("It took too many processes or threads and was stopped.")
+# how a run ended -> its cause, and the words for it
+_EXCESSES = {
+    "too much memory": ("too_much_memory", N_("It took too much memory and was stopped.")),
+    "too many processes": (
+        "too_many_processes",
+        N_("It took too many processes or threads and was stopped."),
+    ),
+}
 
 
 def _name_end(ended: str) -> str:

@@ -130,21 +130,23 @@ def _make_grid(tables: list[Table], expected: dict[str, Table]) -> InputTable:
         for number, (name, cells) in enumerate(table.rows):
             rows.append(InputRow(name, table.kind, cells))
             if cells and wanted:
-                told = (
+                marked_cells = (
                     _tell_apart(cell, want)
                     for cell, want in zip(cells, wanted[number][1], strict=True)
                 )
-                rows.append(InputRow(_("expected"), "expected", tuple(told)))
+                rows.append(InputRow(_("expected"), "expected", tuple(marked_cells)))
     return InputTable(max((table.columns for table in tables), key=len), tuple(rows))
 
 
 def make_answer(probe: Probe, judged: Judged) -> Answer:
     plan = judged.plan
-    known = ("w", "b") if probe.weights == "plain" else ()
-    given = [
-        (t.name, t.values) for t in plan.tensors if t.values is not None and t.name not in known
+    plain_weights = ("w", "b") if probe.weights == "plain" else ()
+    shown_inputs = [
+        (t.name, t.values)
+        for t in plan.tensors
+        if t.values is not None and t.name not in plain_weights
     ]
-    inputs = tuple(_show(name, "input", values.astype(np.float64)) for name, values in given)
+    inputs = tuple(_show(name, "input", values.astype(np.float64)) for name, values in shown_inputs)
     outputs = tuple(_show(name, "output", values) for name, values in judged.outputs.items())
     wrong = {name: elements.wrong for name, elements in judged.elements.items()}
     expected = tuple(

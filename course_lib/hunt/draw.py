@@ -75,11 +75,11 @@ def find_unfinished(
     With ``exercise_id`` only hunts on this exercise count. Without it today's hunt counts as well,
     but not that of another day.
     """
-    known = {hunt.id: hunt for hunt in list_open(passed)}
+    open_hunts = {hunt.id: hunt for hunt in list_open(passed)}
     begun = []
     for play, record in plays.items():
         if play == record.hunt:
-            is_wanted = play in known and exercise_id in (None, known[play].exercise_id)
+            is_wanted = play in open_hunts and exercise_id in (None, open_hunts[play].exercise_id)
         else:
             is_wanted = exercise_id is None and play == name_day() and record.hunt in read_hunts()
         if is_wanted and not is_ended(record):

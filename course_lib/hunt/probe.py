@@ -52,12 +52,12 @@ class Probe:
     P: int = 1
 
     @classmethod
-    def from_dict(cls, kept: dict[str, Any]) -> Probe:
+    def from_dict(cls, fields: dict[str, Any]) -> Probe:
         """Make a probe from the result of :meth:`as_dict`.
 
         Raises: ValueError if it is not such a result.
         """
-        return decode(cls, kept)
+        return decode(cls, fields)
 
     def as_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -173,18 +173,18 @@ class CaseOptions:
 
         Fields with the value of :meth:`first` are left out, except for shape and dtype.
         """
-        first, parts = self.first(), []
+        start, parts = self.first(), []
         for name in self.names:
             value = self.find_block(probe) if name == "BLOCK" else getattr(probe, name)
-            if name in ("M", "N", "BLOCK", "ROWS", "P", "dtype") or value != getattr(first, name):
+            if name in ("M", "N", "BLOCK", "ROWS", "P", "dtype") or value != getattr(start, name):
                 parts.append(f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}")
         return " ".join(parts)
 
     def make_case(self, probe: Probe) -> Case:
         """Make a case of the grader from the probe. Random numbers depend only on N, so that one
         field at a time can be changed."""
-        first = self.first()
-        by_hand = probe.N <= HAND_COLUMNS and (probe.mean, probe.std) == (first.mean, first.std)
+        start = self.first()
+        by_hand = probe.N <= HAND_COLUMNS and (probe.mean, probe.std) == (start.mean, start.std)
         shared = {"partials": probe.P, "orders": 1} if isinstance(self.sample, SharedCase) else {}
         return replace(
             self.sample, **shared, name=f"hunt, N = {probe.N}", why="your input",

@@ -170,13 +170,13 @@ class Session:
         Raises: the exceptions of :meth:`ask`.
         """
         number, answer = self._find(probe)
-        known = self.game.questions[number].exposes
+        was_exposing = self.game.questions[number].exposes
         self._move(kind="claim", question=number, exposes=answer.exposes)
         if answer.exposes:
             return Told(
                 join_sentences(_("This input shows the mistake."), answer.worst), True, answer
             )
-        cost = "" if known is False else _(" The claim costs {cost}.").format(cost=WRONG)
+        cost = "" if was_exposing is False else _(" The claim costs {cost}.").format(cost=WRONG)
         return Told(
             _("On this input every result is within what the check allows.{cost}").format(
                 cost=cost
@@ -224,8 +224,11 @@ class Session:
             )
         if self.game.named != line:
             raise _make_not_kept()
-        found = _("Yes, the mistake is in line {line}. Now find an input that shows it.")
-        words = _("Yes, the mistake is in line {line}.") if self.game.ended else found
+        words = (
+            _("Yes, the mistake is in line {line}.")
+            if self.game.ended
+            else _("Yes, the mistake is in line {line}. Now find an input that shows it.")
+        )
         return Told(words.format(line=line), True)
 
     def give_up(self) -> Told:
@@ -264,14 +267,14 @@ class Session:
                 else _("You needed as many.")
             )
         )
-        found = _(
+        with_search = _(
             "You paid {score}, with {questions}, {searched} of them until an input was found."
             " {grader} {needed}"
         )
         words = (
             _("You paid {score}, with {questions}. {grader} {needed}")
             if searched == asked
-            else found
+            else with_search
         )
         questions = format_count(asked, "question")
         return words.format(
@@ -289,14 +292,14 @@ class Session:
         if not self.game.ended:
             raise CourseError(_("the hunt has not ended."))
         headline, question = name_cause(self.hunt.cause, self.hunt.exercise)
-        one = _("Line {lines}. The smallest of the grader's inputs that shows it: `{input}`.")
+        one_line = _("Line {lines}. The smallest of the grader's inputs that shows it: `{input}`.")
         where = (
-            one
+            one_line
             if len(self.hunt.lines) == 1
             else _("Lines {lines}. The smallest of the grader's inputs that shows it: `{input}`.")
         )
         lines = list_words(self.hunt.lines)
-        told = [
+        explanation = [
             make_sentence(headline),
             where.format(lines=lines, input=self.options.write(self.hunt.probe)),
             question,
@@ -305,11 +308,11 @@ class Session:
         teller = _STORIES.get(f"{self.hunt.exercise_id} {cause}", _STORIES.get(cause))
         return (
             [
-                *told,
+                *explanation,
                 _("Such a mistake elsewhere: {story}").format(story=catalog.get(teller).debrief),
             ]
             if teller
-            else told
+            else explanation
         )
 
     def _find(self, probe: Probe) -> tuple[int, Answer]:
@@ -365,10 +368,10 @@ def resume_or_draw(level: str | None, exercise_id: str | None = None) -> Session
 def _check_has_hunts(exercise_id: str, passed: set[str]) -> None:
     of_exercise = [hunt for hunt in read_hunts().values() if hunt.exercise_id == exercise_id]
     if not of_exercise:
-        there = list_words(dict.fromkeys(hunt.exercise_id for hunt in read_hunts().values()))
+        listed = list_words(dict.fromkeys(hunt.exercise_id for hunt in read_hunts().values()))
         raise CourseError(
             _("there are no hunts on {id}. There are on {there}.").format(
-                id=exercise_id, there=there
+                id=exercise_id, there=listed
             )
         )
     if not any(hunt.starter or exercise_id in passed for hunt in of_exercise):

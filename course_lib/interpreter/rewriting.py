@@ -239,6 +239,7 @@ class _Rewriter(ast.NodeTransformer):
         return _call("choose", node, node.test, _later(node.body), _later(node.orelse))
 
     def visit_Compare(self, node: ast.Compare) -> ast.expr:
+        joined = next((ast.unparse(part) for part in node.comparators[:-1] if _joins(part)), "")
         self.generic_visit(node)
         if len(node.ops) == 1:
             return node
@@ -246,6 +247,11 @@ class _Rewriter(ast.NodeTransformer):
             "Triton does not compile a comparison of more than two, as in a <= b < c; write (a <="
             " b) & (b < c)"
         )
+        if joined:
+            words = _(
+                "`&` and `|` bind tighter than a comparison, so this line compares with"
+                " `{joined}`; write each comparison in parentheses, as in (a < b) & (c < d)"
+            ).format(joined=joined)
         return _call("refuse", node, ast.Constant(words))
 
     def visit_List(self, node: ast.List) -> ast.expr:
@@ -339,6 +345,11 @@ def _find_dropped_results(definition: ast.FunctionDef) -> list[ast.Call]:
         if all(isinstance(target, ast.Name) and target.id not in names_read for target in targets):
             dropped.append(node.value)
     return dropped
+
+
+def _joins(node: ast.expr) -> bool:
+    """Return True for ``a & b`` and ``a | b``."""
+    return isinstance(node, ast.BinOp) and isinstance(node.op, (ast.BitAnd, ast.BitOr))
 
 
 def _call(

@@ -11,7 +11,15 @@ import numpy as np
 from course_lib.base.translation import gettext as _
 from course_lib.base.words import format_number
 from course_lib.catalog import Exercise
-from course_lib.grading.public import SIGNS, Element, Judged, check, describe_status, make_report
+from course_lib.grading.public import (
+    SIGNS,
+    Element,
+    Judged,
+    check,
+    describe_status,
+    find_kind,
+    make_report,
+)
 from course_lib.lessons.panel_page import write_inline, write_quotation
 
 _ROWS, _COLUMNS = 6, 8  # the part of an output that is shown, small enough for a narrow page
@@ -41,7 +49,7 @@ def compare(exercise: Exercise, path: Path | None = None) -> str:
     """
     cases: list[Judged] = []
     verdict = check(exercise, path, take_cases=cases.extend)
-    if exercise.kind == "tests":  # tests have no tensors to compare
+    if find_kind(exercise.kind).counts_parts:  # tests have no tensors to compare
         return f"<p>{write_inline(verdict.message)}</p>{write_quotation(make_report(verdict, exercise))}"  # noqa: E501
     ran = [case for case in cases if case.ran and case.outputs]
     if not ran:

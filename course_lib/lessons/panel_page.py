@@ -32,6 +32,7 @@ from course_lib.grading.public import (
     SIGNS,
     Report,
     Verdict,
+    find_kind,
     make_report,
     quote_line,
 )
@@ -229,7 +230,7 @@ def write_verdict(verdict: Verdict, exercise: Exercise) -> str:
             if verdict.status == GRADER_FAULT
             else (
                 _("What the kernel printed")
-                if exercise.kind == "kernel"
+                if find_kind(exercise.kind).is_of_kernels
                 else _("What the function printed")
             )
         )

@@ -28,7 +28,7 @@ from course_lib.base.worker import WorkerFailure
 from course_lib.launching.description import Launch, LaunchTensor
 from course_lib.sandbox import jobs
 from course_lib.sandbox.jobs import JobAnswer, JobFailure, ResourceLimits
-from course_lib.sandbox.machine import Machine, ServerKind, begin_case, write_answer
+from course_lib.sandbox.machine import Exchange, Machine, ServerKind
 from course_lib.sandbox.stage import Stage
 
 MOST_BYTES = 64 << 20  # limit on all tensors together, because they are copied
@@ -385,13 +385,13 @@ class _SecondProcess(Machine):
         ):
             importlib.import_module(name)
 
-    def work(self, job: dict[str, Any], folder: Path) -> None:
-        begin_case(folder, 0)
+    def work(self, job: dict[str, Any], exchange: Exchange) -> None:
+        exchange.begin_case(0)
         try:
-            answer = _Answer(_run(folder, decode(_Question, job["question"])))
+            answer = _Answer(_run(exchange.folder, decode(_Question, job["question"])))
         except CourseError as refused:
             answer = _Answer(None, str(refused))
-        write_answer(folder, encode(_Answer, answer))
+        exchange.write_answer(encode(_Answer, answer))
 
 
 def _run(folder: Path, question: _Question) -> Any:

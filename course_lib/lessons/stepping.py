@@ -189,7 +189,9 @@ def _check_code(wanted: Step, text: str) -> Verdict:
         if slip.cause
     )
     unsolved, question = step_cells.make_unsolved(wanted.id), make_visible_line(wanted.question)
-    task = Task(wanted.id, wanted.kind, wanted.entry_point, unsolved, given, question, slips)
+    task = Task(
+        wanted.id, wanted.kind, wanted.entry_point, unsolved, solved, given, question, slips
+    )  # fmt: skip
     return check_step(
         task, text, [make_plan(wanted, attempt) for attempt in wanted.tries], course_lib.MODE
     )
@@ -216,7 +218,7 @@ def _check_value(wanted: Step, text: str, names: dict[str, Any]) -> Verdict:
             "",
         )
     assert wanted.accepts is not None  # Step.__post_init__ checks this
-    shown = _("`{name}` is `{value}`.").format(name=name, value=_show(names[name]))
+    shown = _describe_value(name, names[name])
     try:
         why_not = wanted.accepts(names[name])
     except WrongForm as unfit:
@@ -237,13 +239,26 @@ def _check_value(wanted: Step, text: str, names: dict[str, Any]) -> Verdict:
             join_sentences(shown, make_sentence(why_not)),
             "" if why_not.endswith("?") else wanted.question,
         )
-    return Verdict(wanted.id, PASS, "none", _("The value is right."), mode="value")
+    return Verdict(
+        wanted.id, PASS, "none", _("The value is right."), mode="value",
+        headline=wanted.write_debrief(names[name]),
+    )  # fmt: skip
 
 
 def _fail_value(wanted: Step, words: str, question: str) -> Verdict:
     return Verdict(
         wanted.id, FAIL, "wrong_values", words, mode="value", headline=words, question=question
     )
+
+
+def _describe_value(name: str, value: Any) -> str:
+    """Say what the variable holds; of a tensor its layout, because its numbers fill lines."""
+    strides = getattr(value, "stride", None)
+    if callable(strides) and hasattr(value, "shape"):
+        return _("`{name}` has the shape {shape} and the strides {strides}.").format(
+            name=name, shape=tuple(value.shape), strides=strides()
+        )
+    return _("`{name}` is `{value}`.").format(name=name, value=_show(value))
 
 
 def _show(value: Any) -> str:
@@ -279,7 +294,8 @@ def _write(wanted: Step, verdict: Verdict, kept: str) -> StepOutcome:
     )
     headline = f"{SIGNS[verdict.status]} {_('Step {id}').format(id=wanted.id)}: {words}"
     if verdict.passed:
-        parts, lines = [f"<p>{write_inline(wanted.debrief)}</p>"], [wanted.debrief]
+        debrief = verdict.headline or wanted.debrief
+        parts, lines = [f"<p>{write_inline(debrief)}</p>"], [debrief]
     elif verdict.status == NOT_ATTEMPTED:
         mark = "REPAIR" if "# REPAIR" in step_cells.make_unsolved(wanted.id) else "YOUR CODE"
         told = _(

@@ -15,12 +15,12 @@ import io
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
 from types import CodeType
 from typing import Any
 
-from course_lib.sandbox.machine import Machine, ServerKind, Stopped
+from course_lib.base.files import TemporaryFolder
+from course_lib.sandbox.machine import Machine, MemoryExchange, ServerKind, Stopped
 from course_lib.sandbox.stage import Stage
 
 TIER = "browser tab"
@@ -37,12 +37,17 @@ def make_machine(kind: ServerKind) -> Machine:
 
 
 def run(
-    kind: ServerKind, job: Mapping[str, Any], folder: Path, limits: Mapping[str, Any]
+    kind: ServerKind,
+    job: Mapping[str, Any],
+    inputs: Mapping[str, bytes],
+    limits: Mapping[str, Any],
+    on_begin: Callable[[dict[str, bytes]], None] | None = None,
 ) -> dict[str, Any]:
     """Do the job, with the arguments of :func:`course_lib.sandbox.jobs.run`.
 
     No case is left out: the plan for a tab has no cases that need more address space than a tab
-    has.
+    has. ``on_begin`` is called when a case begins, with the outputs since the last call; the result
+    has the others.
 
     Returns: the fields of an :class:`~course_lib.sandbox.jobs.JobAnswer`.
     """
@@ -50,24 +55,27 @@ def run(
     printed, ended = _Output(limits["log_bytes"]), "finished"
     plain = json.loads(json.dumps(job)) | {"tier": TIER, "left_out": []}
     modules = set(sys.modules)
-    with (
-        contextlib.redirect_stdout(printed),
-        contextlib.redirect_stderr(printed),
-        _stopping(folder, limits),
-    ):
-        try:
-            machine.work(plain, folder)
-        except Stopped as stopped:
-            ended = str(stopped)
+    with TemporaryFolder("course-job-") as folder:
+        exchange = MemoryExchange(inputs, folder, on_begin)
+        with (
+            contextlib.redirect_stdout(printed),
+            contextlib.redirect_stderr(printed),
+            _stopping(exchange, limits),
+        ):
+            try:
+                machine.work(plain, exchange)
+            except Stopped as stopped:
+                ended = str(stopped)
     for name in set(sys.modules) - modules:
         if str(getattr(sys.modules[name], "__file__", "")).startswith(str(folder)):
             # unload the submission: the next job imports its own under the same name
             del sys.modules[name]
     return {
         "tier": TIER, "ended": ended,
-        "stage": Stage.RUNNING if any(folder.glob("*.begin")) else Stage.IMPORTING,
+        "stage": Stage.RUNNING if exchange.begun else Stage.IMPORTING,
         "exit_code": 0 if ended == "finished" else None, "printed": printed.read_tail(),
-        "refusals": {}, "left_out": frozenset(),
+        "refusals": {}, "left_out": frozenset(), "outputs": exchange.outputs,
+        "folder": str(folder),
     }  # fmt: skip
 
 
@@ -92,10 +100,10 @@ class _Output(io.TextIOBase):
 
 
 @contextlib.contextmanager
-def _stopping(folder: Path, limits: Mapping[str, Any]) -> Iterator[None]:
-    """Make lines of files in ``folder`` raise Stopped inside the block, when the time of the case
-    or of all cases is over."""
-    prefix = str(folder)
+def _stopping(exchange: MemoryExchange, limits: Mapping[str, Any]) -> Iterator[None]:
+    """Make lines of files in the job's folder raise Stopped inside the block, when the time of the
+    case or of all cases is over."""
+    prefix = str(exchange.folder)
     started = looked = began = time.monotonic()
     cases = 0
 
@@ -104,8 +112,8 @@ def _stopping(folder: Path, limits: Mapping[str, Any]) -> Iterator[None]:
         now = time.monotonic()
         if now - looked > _LOOK_SECONDS:
             looked = now
-            if (count := sum(1 for _ in folder.glob("*.begin"))) != cases:
-                cases, began = count, now
+            if exchange.begun != cases:
+                cases, began = exchange.begun, now
             if now - began > limits["case"] or now - started > limits["total"]:
                 raise Stopped("timed out")
 

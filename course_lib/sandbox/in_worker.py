@@ -13,46 +13,46 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from course_lib.base.errors import EnvironmentFault
-from course_lib.sandbox import in_process, machine
+from course_lib.sandbox import in_process
 from course_lib.sandbox.machine import ServerKind
 from course_lib.sandbox.stage import Stage
 
 _START_SECONDS = 180.0  # time in which a new worker loads Python and the course
 _GRACE_SECONDS = 3.0  # time beyond a case's limit: the worker's own clock stops most jobs earlier
-# A message to the worker is [files, question]; a message from it is [files, answer]. Files are
-# {path: bytes}. The answer is "" when a job or a case begins, and "!" with a text when Python has
-# ended.
+# A message to the worker is [inputs, question]; a message from it is [outputs, answer]. Both kinds
+# of bytes are {name: bytes}, and a message has only outputs that are new. The answer is "" when a
+# job or a case begins, and "!" with a text when Python has ended.
 _WORKER = """
 importScripts(PYODIDE + "pyodide.js");
 const loaded = loadPyodide({indexURL: PYODIDE}).then(async (python) => {
     await python.loadPackage("norm-kernels-course", {messageCallback() {}});
     return python.pyimport("course_lib.sandbox.in_worker");
 });
-onmessage = async ({data: [files, question]}) => {
+onmessage = async ({data: [inputs, question]}) => {
     try {
-        (await loaded).answer(files, question, (files, answer) => postMessage([files, answer]));
+        const post = (outputs, answer) => postMessage([outputs, answer]);
+        (await loaded).answer(inputs, question, post);
     } catch (error) {
         postMessage([{}, "!" + error]);
     }
 };
 """
-# Resolves to the list of all [files, answer]. If the last answer begins with "!", its text says how
-# the worker ended.
+# Resolves to the list of all [outputs, answer]. If the last answer begins with "!", its text says
+# how the worker ended.
 _ASK = """
 (worker, message, startSeconds, caseSeconds) => new Promise((resolve) => {
-    const told = [];
+    const messages = [];
     let timer;
-    const end = (words) => { clearTimeout(timer); worker.terminate(); told.push([{}, words]); resolve(told); };
+    const end = (words) => { clearTimeout(timer); worker.terminate(); messages.push([{}, words]); resolve(messages); };
     const wait = (seconds) => { clearTimeout(timer); timer = setTimeout(() => end("!timed out"), 1000 * seconds); };
     worker.onerror = worker.onmessageerror = (event) => { event.preventDefault?.(); end("!" + event.message); };
     worker.onmessage = ({data}) => {
         if (data[1].startsWith("!")) { end(data[1]); return; }
-        told.push(data);
-        if (data[1]) { clearTimeout(timer); resolve(told); } else { wait(caseSeconds); }
+        messages.push(data);
+        if (data[1]) { clearTimeout(timer); resolve(messages); } else { wait(caseSeconds); }
     };
     wait(startSeconds);
     worker.postMessage(message);
@@ -77,7 +77,7 @@ def warm(kind: ServerKind) -> None:
 
 
 def run(
-    kind: ServerKind, job: Mapping[str, Any], folder: Path, limits: Mapping[str, Any]
+    kind: ServerKind, job: Mapping[str, Any], inputs: Mapping[str, bytes], limits: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Do the job in a worker, with the arguments and the result of
     :func:`course_lib.sandbox.in_process.run`.
@@ -86,16 +86,15 @@ def run(
     """
     ffi, code = importlib.import_module("pyodide.ffi"), importlib.import_module("pyodide.code")
     worker = _idle.pop() if _idle else _start_worker()
-    question = {"kind": kind.to_json(), "job": job, "folder": str(folder), "limits": limits}
-    message = _to_js([_read_files(folder, set()), json.dumps(question)])
+    question = {"kind": kind.to_json(), "job": job, "limits": limits}
+    message = _to_js([dict(inputs), json.dumps(question)])
     promise = code.run_js(_ASK)(worker, message, _START_SECONDS, limits["case"] + _GRACE_SECONDS)
-    told = ffi.run_sync(promise).to_py()
-    for files, _ in told:
-        _write_files(folder, files)
-    answer = told[-1][1]
+    messages = ffi.run_sync(promise).to_py()
+    outputs = {name: bytes(data) for new, _ in messages for name, data in new.items()}
+    answer = messages[-1][1]
     if answer.startswith("!"):
         _idle.append(_start_worker())
-        if len(told) == 1:
+        if len(messages) == 1:
             raise EnvironmentFault(
                 f"the browser's second Python, which runs your code, did not start ({answer[1:]})."
                 " Reload the page."
@@ -104,42 +103,43 @@ def run(
             # an error of the course itself: an exception of a submission would be a part of the
             # answer
             raise RuntimeError(answer[1:])
-        return _describe_end(answer[1:], folder)
+        # the first message says that the job begins, each other one that a case does
+        return _describe_end(answer[1:], has_begun=len(messages) > 2) | {"outputs": outputs}
     _idle.append(worker)
     plain = json.loads(answer)
-    return plain | {"stage": Stage(plain["stage"]), "left_out": frozenset(plain["left_out"])}
+    return plain | {
+        "stage": Stage(plain["stage"]),
+        "left_out": frozenset(plain["left_out"]),
+        "outputs": outputs,
+    }
 
 
-def answer(files: Any, question: str, post: Any) -> None:
-    """Do the job of a message; called in the worker. ``post(files, answer)`` sends new files when a
-    case begins and at the end."""
+def answer(inputs: Any, question: str, post: Any) -> None:
+    """Do the job of a message; called in the worker. ``post(outputs, answer)`` sends what is new
+    when a case begins and at the end."""
     plain = json.loads(question)
     kind = ServerKind.from_json(plain["kind"])
     if "job" not in plain:
         in_process.make_machine(kind)
         return
-    folder, given = Path(plain["folder"]), files.to_py()
-    folder.mkdir(parents=True, exist_ok=True)
-    _write_files(folder, given)
-    sent = set(given)
-
-    def send(answer: str) -> None:
-        files = _read_files(folder, sent)
-        sent.update(files)
-        post(_to_js(files), answer)
-
-    send("")  # the time limit of the job begins here
-    machine.on_begin = lambda: send("")
-    done = in_process.run(kind, plain["job"], folder, plain["limits"])
-    send(json.dumps(done | {"left_out": sorted(done["left_out"])}))
+    post(_to_js({}), "")  # the time limit of the job begins here
+    done = in_process.run(
+        kind,
+        plain["job"],
+        inputs.to_py(),
+        plain["limits"],
+        lambda outputs: post(_to_js(outputs), ""),
+    )
+    outputs = done.pop("outputs")
+    post(_to_js(outputs), json.dumps(done | {"left_out": sorted(done["left_out"])}))
 
 
-def _describe_end(words: str, folder: Path) -> dict[str, Any]:
+def _describe_end(words: str, has_begun: bool) -> dict[str, Any]:
     """Return the answer for a job whose worker was ended or crashed."""
     timed_out = words == "timed out"
     return {
         "tier": in_process.TIER, "ended": words if timed_out else "finished",
-        "stage": Stage.RUNNING if any(folder.glob("*.begin")) else Stage.IMPORTING,
+        "stage": Stage.RUNNING if has_begun else Stage.IMPORTING,
         "exit_code": None if timed_out else 1, "printed": "" if timed_out else words,
         "refusals": {}, "left_out": frozenset(),
     }  # fmt: skip
@@ -157,20 +157,3 @@ def _start_worker() -> Any:
 def _to_js(plain: Any) -> Any:
     js, ffi = importlib.import_module("js"), importlib.import_module("pyodide.ffi")
     return ffi.to_js(plain, dict_converter=js.Object.fromEntries)
-
-
-def _read_files(folder: Path, known: set[str]) -> dict[str, bytes]:
-    """Return the files of ``folder`` whose names are not ``known``."""
-    files = {str(file.relative_to(folder)): file for file in folder.rglob("*") if file.is_file()}
-    return {
-        name: file.read_bytes()
-        for name, file in files.items()
-        if name not in known and not name.endswith(".part")
-    }
-
-
-def _write_files(folder: Path, files: Mapping[str, Any]) -> None:
-    for name, data in files.items():
-        file = folder / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(bytes(data))

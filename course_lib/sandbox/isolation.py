@@ -165,11 +165,13 @@ def confine_files(folder: Path, needs: Needs) -> None:
                     ruleset.allow_path(path, access if os.path.isdir(path) else access & of_files)
             ruleset.restrict()
     except landlockpy.LandlockError as refused:
-        said = {
+        explanations = {
             errno.ENOSYS: "this kernel has no Landlock, or a container hides it",
             errno.EOPNOTSUPP: "Landlock is switched off",
         }
-        raise OSError(said.get(refused.errno or 0, f"Landlock: {refused.strerror}")) from None
+        raise OSError(
+            explanations.get(refused.errno or 0, f"Landlock: {refused.strerror}")
+        ) from None
 
 
 def _ruleset(landlockpy):

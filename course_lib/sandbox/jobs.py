@@ -1,8 +1,11 @@
-"""Functions that send a job to a server and read the files that the job left in its folder.
+"""Functions that send a job to a confined process, and take what it leaves.
 
-The code that wrote the folder may be hostile: read its files only with :func:`read_file`, and trust
-nothing in them. An :class:`JobAnswer` comes from the server, which runs no code of a submission,
-and can be trusted.
+A job is plain data and bytes by name, and what it leaves are bytes by name. A server and its caller
+exchange them through the files of a folder, a browser tab through messages to a worker, and a tab
+that cannot wait within its process.
+
+The code that left the bytes may be hostile: trust nothing in them. The rest of a :class:`JobAnswer`
+comes from the server, which runs no code of a submission, and can be trusted.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ import os
 import signal
 import stat
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +26,10 @@ from course_lib.base.files import TemporaryFolder
 from course_lib.base.tab import IN_TAB
 from course_lib.base.worker import WorkerFailure
 from course_lib.sandbox import in_process, in_worker, isolation, servers
-from course_lib.sandbox.machine import ServerKind
+from course_lib.sandbox.machine import ANSWER, ServerKind
 from course_lib.sandbox.stage import STOP, Stage
 
+Read = Callable[[str, int], bytes | None]  # a name and the most bytes that are taken
 BEST_TIER = isolation.NAMESPACES  # tests set a lower tier, to prove which attacks each tier stops
 _lowest_tier: contextvars.ContextVar[str] = contextvars.ContextVar(
     "lowest_tier", default=isolation.LIMITS
@@ -66,21 +70,6 @@ class ResourceLimits:
     processes: int = 8
     threads: int = 256
 
-    @classmethod
-    def for_mode(cls, mode: str) -> ResourceLimits:
-        if mode in ("torch", "autograd", "tests"):
-            # PyTorch takes several seconds to import, and longer on a busy machine
-            return cls(start=120.0)
-        if mode != "gpu":
-            return cls()
-        # On a GPU the first case starts the compiler's programs, and CUDA reserves more address
-        # space than any machine has memory.
-        return cls(
-            start=120.0, case=60.0, load=300.0, total=600.0, patience=2.0, address_bytes=0,
-            memory_bytes=0, resident_bytes=24 << 30, disk_bytes=1 << 30, files=20_000,
-            open_files=4096, processes=64, threads=1024,
-        )  # fmt: skip
-
 
 @dataclass(frozen=True)
 class JobAnswer:
@@ -93,6 +82,8 @@ class JobAnswer:
         exit_code: negative for a signal; None if the job was stopped before it ended.
         refusals: for each better tier, why this machine does not permit it.
         left_out: the cases for which this machine has no address space.
+        outputs: the bytes that the job left, by name, of those names that were asked for.
+        folder: the path of the job's folder, which the job's own texts may name.
     """
 
     tier: str
@@ -102,6 +93,8 @@ class JobAnswer:
     printed: str
     refusals: dict[str, str]
     left_out: frozenset[int]
+    outputs: Mapping[str, bytes] = field(default_factory=dict)
+    folder: str = ""
 
     @property
     def signal(self) -> int | None:
@@ -148,10 +141,10 @@ def describe_not_started(
             otherwise = str(failed)
         case _:
             printed = failed
-    said = (printed.strip().splitlines() or [otherwise])[-1].strip()
+    last_line = (printed.strip().splitlines() or [otherwise])[-1].strip()
     return EnvironmentFault(
-        f"the process that {does} did not start ({said}). `course doctor` says what is wrong with"
-        " this machine.",
+        f"the process that {does} did not start ({last_line}). `course doctor` says what is wrong"
+        " with this machine.",
         printed,
     )
 
@@ -159,12 +152,13 @@ def describe_not_started(
 def run(
     kind: ServerKind,
     job: Mapping[str, Any],
-    folder: Path,
     limits: ResourceLimits,
     *,
+    inputs: Mapping[str, bytes] | None = None,
+    outputs: Mapping[str, int] | None = None,
     count: int = 1,
     reserve: Mapping[int, int] | None = None,
-    look: Callable[[], None] | None = None,
+    look: Callable[[Read], None] | None = None,
     is_over: Callable[[], bool] | None = None,
 ) -> JobAnswer:
     """Run one job in a confined process.
@@ -174,10 +168,12 @@ def run(
 
     Args:
         job: plain data for the machine's ``work``.
-        folder: the folder of this job, in which it may write.
+        inputs: the bytes that the job gets, by name.
+        outputs: by name, the most bytes that are taken of what the job leaves.
         count: the number of its cases; each may take ``limits.case`` processor seconds.
         reserve: bytes of address space that a case needs, by the number of the case.
-        look: called several times per second, in this thread, while the job runs.
+        look: called several times per second, in this thread, while the job runs, with a function
+            that returns what the job has left under a name by then. The job may change it later.
         is_over: called as often. When it returns True, the job is ended as "timed out": its answer
             is known or no longer needed.
 
@@ -185,20 +181,45 @@ def run(
     EnvironmentFault if a module that the process needs cannot be imported, or if this machine does
     not permit the tier that :func:`require_tier` requires.
     """
+    inputs, outputs = inputs or {}, outputs or {}
     if IN_TAB:
         way = in_worker if in_worker.can_wait() else in_process
-        return JobAnswer(**way.run(kind, job, folder, asdict(limits)))
+        answer = JobAnswer(**way.run(kind, job, inputs, asdict(limits)))
+        taken = {
+            name: data[: outputs[name]] for name, data in answer.outputs.items() if name in outputs
+        }
+        return replace(answer, outputs=taken)
+    with TemporaryFolder("course-job-") as folder:
+        for name, data in inputs.items():
+            (folder / name).write_bytes(data)
+        answer = _run_in_folder(kind, job, folder, limits, count, reserve or {}, look, is_over)
+        left = {name: read_file(folder / name, most) for name, most in outputs.items()}
+    taken = {name: data for name, data in left.items() if data is not None}
+    return replace(answer, outputs=taken, folder=str(folder))
+
+
+def _run_in_folder(
+    kind: ServerKind,
+    job: Mapping[str, Any],
+    folder: Path,
+    limits: ResourceLimits,
+    count: int,
+    reserve: Mapping[int, int],
+    look: Callable[[Read], None] | None,
+    is_over: Callable[[], bool] | None,
+) -> JobAnswer:
+    """Have a server run the job, whose inputs are in ``folder``."""
     lowest_tier = _lowest_tier.get()
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
     question = {
         "folder": str(folder), "limits": asdict(limits), "best_tier": BEST_TIER,
         "lowest_tier": lowest_tier, "count": count,
-        "reserve": {str(number): size for number, size in (reserve or {}).items()},
+        "reserve": {str(number): size for number, size in reserve.items()},
     }  # fmt: skip
 
     def look_and_stop() -> None:
         if look is not None:
-            look()
+            look(lambda name, most: read_file(folder / name, most))
         if is_over is not None and is_over():
             (folder / STOP).touch()
 
@@ -247,11 +268,19 @@ def require_tier(tier: str) -> Iterator[None]:
         _lowest_tier.reset(token)
 
 
-def ask(kind: ServerKind, job: Mapping[str, Any], limits: ResourceLimits, *, count: int = 1) -> Any:
+def ask(
+    kind: ServerKind,
+    job: Mapping[str, Any],
+    limits: ResourceLimits,
+    *,
+    inputs: Mapping[str, bytes] | None = None,
+    count: int = 1,
+    is_over: Callable[[], bool] | None = None,
+) -> Any:
     """Run a job and return its answer, which is plain data. Check its shape: a submission may have
     taken over the process that made it.
 
-    ``count`` is the number of cases, as in :func:`run`.
+    ``inputs``, ``count`` and ``is_over`` are those of :func:`run`.
 
     Raises: JobFailure if the job leaves no answer; WorkerFailure if its server does not start;
     otherwise as :func:`run`.
@@ -259,9 +288,16 @@ def ask(kind: ServerKind, job: Mapping[str, Any], limits: ResourceLimits, *, cou
     # Warm before the folder is made: a start takes seconds, and if this process is killed
     # meanwhile, no folder is left behind.
     warm(kind)
-    with TemporaryFolder("course-job-") as folder:
-        answer = run(kind, job, folder, limits, count=count)
-        data = read_file(folder / "answer.json", _ANSWER_BYTES)
+    answer = run(
+        kind,
+        job,
+        limits,
+        inputs=inputs,
+        outputs={ANSWER: _ANSWER_BYTES},
+        count=count,
+        is_over=is_over,
+    )
+    data = answer.outputs.get(ANSWER)
     if data is None or sum(map(data.count, (b",", b"[", b"{"))) > _ANSWER_VALUES:
         raise JobFailure(answer)
     try:
@@ -279,6 +315,13 @@ def warm(kind: ServerKind) -> None:
         in_worker.warm(kind) if in_worker.can_wait() else in_process.make_machine(kind)
     else:
         servers.warm(kind)
+
+
+def prepare(kind: ServerKind) -> None:
+    """Begin to start the server for jobs of this kind, without waiting for it. If it does not
+    start, the next job says so."""
+    if not IN_TAB:
+        servers.prepare(kind)
 
 
 def read_file(file: Path, most: int) -> bytes | None:

@@ -1,23 +1,109 @@
-"""The base class of the machines that do a job in a confined process, and the description of a
-server for such jobs."""
+"""The base class of the machines that do a job in a confined process, the ways in which a job's
+bytes come and go, and the description of a server for such jobs."""
 
 from __future__ import annotations
 
 import abc
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from course_lib.sandbox.isolation import Needs
 
-_ANSWER = "answer.json"
+ANSWER = "answer.json"
 
 
 class Stopped(BaseException):
     """The exception that ends a job where no process can be killed. Its text says how the job
     ended. No machine catches it."""
+
+
+class Exchange(abc.ABC):
+    """The bytes that a job gets and leaves, each by a name.
+
+    Attributes:
+        folder: the only folder in which the job's process may write. What the job leaves there
+            under other names is lost.
+    """
+
+    folder: Path
+
+    @abc.abstractmethod
+    def read(self, name: str) -> bytes:
+        """Return the bytes that came with the job under this name."""
+
+    @abc.abstractmethod
+    def write(self, name: str, data: bytes) -> None:
+        """Leave bytes under this name. A reader finds them complete or not at all."""
+
+    @abc.abstractmethod
+    def begin_case(self, number: int) -> None:
+        """Report that case ``number``, counted from 0, begins. The time limit of the case begins
+        here."""
+
+    def place_file(self, name: str) -> Path:
+        """Return a file in ``folder`` with the bytes that came with the job under this name."""
+        file = self.folder / name
+        if not file.exists():
+            file.write_bytes(self.read(name))
+        return file
+
+    def write_answer(self, answer: Any) -> None:
+        """Leave ``answer``, which is plain data, for :func:`course_lib.sandbox.jobs.ask`."""
+        self.write(ANSWER, json.dumps(answer).encode())
+
+
+class FolderExchange(Exchange):
+    """An exchange through files. Both sides see ``folder``; the other process reads it as the work
+    of somebody who may be hostile."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+
+    def read(self, name: str) -> bytes:
+        return (self.folder / name).read_bytes()
+
+    def write(self, name: str, data: bytes) -> None:
+        part = self.folder / f"{name}.part"
+        part.write_bytes(data)
+        part.rename(self.folder / name)
+
+    def begin_case(self, number: int) -> None:
+        (self.folder / f"{number:02}.begin").touch()
+
+
+class MemoryExchange(Exchange):
+    """An exchange within one process.
+
+    Attributes:
+        outputs: what the job has left, and ``on_begin`` has not taken.
+        begun: the number of cases that have begun.
+        on_begin: called with the outputs when a case begins, to pass them on.
+    """
+
+    def __init__(
+        self,
+        inputs: Mapping[str, bytes],
+        folder: Path,
+        on_begin: Callable[[dict[str, bytes]], None] | None = None,
+    ):
+        self._inputs, self.folder, self._on_begin = inputs, folder, on_begin
+        self.outputs: dict[str, bytes] = {}
+        self.begun = 0
+
+    def read(self, name: str) -> bytes:
+        return bytes(self._inputs[name])  # a message brings a view
+
+    def write(self, name: str, data: bytes) -> None:
+        self.outputs[name] = data
+
+    def begin_case(self, number: int) -> None:
+        self.begun = number + 1
+        if self._on_begin is not None:
+            self._on_begin(self.outputs)
+            self.outputs = {}
 
 
 class Machine(abc.ABC):
@@ -34,9 +120,8 @@ class Machine(abc.ABC):
         read yet."""
 
     @abc.abstractmethod
-    def work(self, job: dict[str, Any], folder: Path) -> None:
-        """Do the job. Write the results into ``folder``, the only place where this process may
-        write."""
+    def work(self, job: dict[str, Any], exchange: Exchange) -> None:
+        """Do the job. ``exchange`` has the bytes that came with it, and takes the results."""
 
 
 @dataclass(frozen=True)
@@ -61,27 +146,3 @@ class ServerKind:
     def from_json(cls, text: str) -> ServerKind:
         plain = json.loads(text)
         return cls(**plain | {"needs": Needs(plain["needs"])})
-
-
-# called when a case has begun; the worker of a browser tab sets it
-on_begin: Callable[[], None] | None = None
-
-
-def begin_case(folder: Path, number: int) -> None:
-    """Report that case ``number``, counted from 0, begins. The time limit of the case begins
-    here."""
-    (folder / f"{number:02}.begin").touch()
-    if on_begin is not None:
-        on_begin()
-
-
-def write_whole(file: Path, data: bytes) -> None:
-    """Write a file so that a reader finds it complete or not at all."""
-    part = file.with_suffix(file.suffix + ".part")
-    part.write_bytes(data)
-    part.rename(file)
-
-
-def write_answer(folder: Path, answer: Any) -> None:
-    """Write ``answer``, which is plain data, for :func:`course_lib.sandbox.jobs.ask`."""
-    write_whole(folder / _ANSWER, json.dumps(answer).encode())

@@ -46,7 +46,7 @@ from course_lib.base.translation import choose_language, read_catalog
 from course_lib.base.worker import take_stdout
 from course_lib.sandbox import isolation
 from course_lib.sandbox.isolation import Needs
-from course_lib.sandbox.machine import Machine, ServerKind
+from course_lib.sandbox.machine import FolderExchange, Machine, ServerKind
 from course_lib.sandbox.stage import STOP, Stage
 
 _IDLE_SECONDS = 900.0
@@ -183,10 +183,10 @@ class JobOutcome:
 
     @property
     def last_words(self) -> str:
-        said = bytes(self.log).decode("utf-8", "replace").strip().splitlines() or [
+        lines = bytes(self.log).decode("utf-8", "replace").strip().splitlines() or [
             "it ended without a word"
         ]
-        return said[-1].removeprefix("OSError: ")
+        return lines[-1].removeprefix("OSError: ")
 
 
 class JobServer:
@@ -401,7 +401,8 @@ class JobServer:
                     sys.path[:] = [entry for entry in sys.path if entry != self.root]
                 sys.argv[:] = [""]
                 plain = json.loads((folder / "job.json").read_bytes())
-                self.machine.work(plain | {"left_out": job["left_out"], "tier": tier}, folder)
+                job_with_tier = plain | {"left_out": job["left_out"], "tier": tier}
+                self.machine.work(job_with_tier, FolderExchange(folder))
             code = 0
         except BaseException:
             traceback.print_exc()
@@ -553,20 +554,20 @@ def _find_passed_limit(family: list[int], folder: Path, limits: dict[str, Any]) 
 def _find_nameless_files(process: int, folder: str) -> dict[int, int]:
     """Return the sizes, by inode, of the process's open files that were deleted from ``folder``. No
     walk through the folder finds them."""
-    found = {}
+    sizes = {}
     with contextlib.suppress(OSError):  # the process has ended, or its descriptor was closed
         for line in Path(f"/proc/{process}/maps").read_text(errors="replace").splitlines():
             if f" {folder}/" in line and line.endswith(" (deleted)"):
                 start, end = line.split(" ", 1)[0].split("-")
-                found[int(line.split()[4])] = int(end, 16) - int(start, 16)
+                sizes[int(line.split()[4])] = int(end, 16) - int(start, 16)
         for number in os.listdir(f"/proc/{process}/fd"):
             with contextlib.suppress(FileNotFoundError):
                 status = os.stat(f"/proc/{process}/fd/{number}")
                 if not status.st_nlink and os.readlink(f"/proc/{process}/fd/{number}").startswith(
                     f"{folder}/"
                 ):
-                    found[status.st_ino] = status.st_blocks * 512
-    return found
+                    sizes[status.st_ino] = status.st_blocks * 512
+    return sizes
 
 
 def _end_chain(keeper: int) -> None:
@@ -596,11 +597,11 @@ def _find_children(process: int) -> list[int]:
         tasks = os.listdir(f"/proc/{process}/task")
     except OSError:
         return []
-    found = []
+    children = []
     for task in tasks:
         with contextlib.suppress(OSError):
-            found += map(int, Path(f"/proc/{process}/task/{task}/children").read_text().split())
-    return found
+            children += map(int, Path(f"/proc/{process}/task/{task}/children").read_text().split())
+    return children
 
 
 def _count_threads(process: int) -> int:
@@ -649,3 +650,5 @@ def _resident_bytes(process: int) -> int:
 
 if __name__ == "__main__":
     main(sys.argv[1], sys.argv[2])
+    sys.stderr.flush()
+    os._exit(0)  # Python's own end would first free all that was imported

@@ -1,9 +1,12 @@
-"""The servers of this process. A job starts one if none is idle. A server stays warm, and is
-replaced when the course's files change.
+"""The servers of this process. A job starts one if none is idle, and the server stays warm for the
+next job.
 
-A warm server only saves the time of the imports. A server that has died, or that has read older
-files of the course, is replaced, which costs a cold start. All servers end with this process, even
-if it is killed.
+A warm server only saves the time of the imports. A server that has died, or that was started with
+other environment variables, is replaced, which costs a cold start. All servers end with this
+process, even if it is killed.
+
+A server has read the course's files once, like the process that started it. The next process sees
+an author's edit: the next ``course check``, the next test run, a notebook's kernel after a restart.
 """
 
 from __future__ import annotations
@@ -13,17 +16,17 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
-from course_lib.base import paths
+from course_lib.base import background, paths
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.translation import VARIABLE
 from course_lib.base.worker import Worker, WorkerCommand, WorkerFailure
 from course_lib.sandbox.machine import ServerKind
 
 SCRIPT = Path(__file__).with_name("server.py")
-PACKAGE = paths.PACKAGE
 _START_SECONDS = 180.0  # enough to import PyTorch on a busy machine with a cold disk
 _END_SECONDS = 8.0  # before it ends, a server ends its job and all processes that the job started
 # A server ends a job at its limit. If it has not done so after this additional time, the server
@@ -89,7 +92,10 @@ def _launch(kind: ServerKind) -> WorkerCommand:
 
 
 _idle: list[WarmServer] = []
+_starting: dict[tuple, list[Future[WarmServer]]] = {}  # by key; no job has asked for them yet
 _lock = threading.Lock()
+# a fork has no thread that would finish a start
+os.register_at_fork(after_in_child=_starting.clear)
 
 
 def ask(
@@ -126,17 +132,29 @@ def warm(kind: ServerKind) -> None:
         _idle.append(server)
 
 
+def prepare(kind: ServerKind) -> None:
+    """Begin to start a server of this kind if none is idle. This call does not wait; the next job
+    does, and raises the error of a server that did not start."""
+    key = _key(kind)
+    with _lock:
+        if not _starting.get(key) and not any(s.key == key and s.alive for s in _idle):
+            _starting.setdefault(key, []).append(background.start(lambda: WarmServer(kind, key)))
+
+
 def stop_all() -> None:
     """End every idle server. The next job starts a new one."""
     with _lock:
         servers, _idle[:] = _idle[:], []
+        starting = [future for futures in _starting.values() for future in futures]
+        _starting.clear()
+    servers += [future.result() for future in starting if future.exception() is None]
     for server in servers:
         server.end()
 
 
 def _take(kind: ServerKind) -> WarmServer:
-    """Return an idle server that has read the present files, otherwise a new one. Outdated servers
-    are ended."""
+    """Return an idle server that has the present environment, or the one that :func:`prepare`
+    starts, otherwise a new one. Outdated servers are ended."""
     key = _key(kind)
     with _lock:
         stale = [
@@ -148,27 +166,15 @@ def _take(kind: ServerKind) -> WarmServer:
             (server for server in _idle if server.key == key and server not in stale), None
         )
         _idle[:] = [server for server in _idle if server is not taken and server not in stale]
+        starting = _starting[key].pop() if taken is None and _starting.get(key) else None
     for server in stale:
         server.end()
+    if starting is not None:
+        taken = starting.result()
     return taken or WarmServer(kind, key)
 
 
 def _key(kind: ServerKind) -> tuple:
-    """Return a key that changes when a file or a variable changes that a warm server has read."""
-    files = []
-    waiting = [str(PACKAGE)]
-    for folder in waiting:
-        with os.scandir(folder) as entries:
-            for entry in entries:
-                if entry.name.endswith(".py"):
-                    status = entry.stat()
-                    files.append((entry.path, status.st_mtime_ns, status.st_size))
-                elif entry.is_dir() and entry.name != "__pycache__":
-                    waiting.append(entry.path)
-    return (
-        kind,
-        str(SCRIPT),
-        sys.executable,
-        tuple(os.environ.get(name) for name in _KEPT),
-        tuple(sorted(files)),
-    )
+    """Return a key that changes when a variable changes that a warm server has read."""
+    variables = tuple(os.environ.get(name) for name in _KEPT)
+    return kind, str(SCRIPT), sys.executable, variables

@@ -41,18 +41,13 @@ def test_a_new_exercise_can_be_cut_and_read_and_has_something_left_to_say_in_eac
     }
     assert texts.keys() == {
         "solutions/ex98b_two_words.py", "course_lib/exercises/ex98b_two_words/exercise.toml",
-        "course_lib/grading/families/two_words.py",
+        "course_lib/exercises/ex98b_two_words/cases.py",
         "course_lib/exercises/ex98b_two_words/wrong.toml",
         "course_lib/exercises/ex98b_two_words/right/another_way.py",
     }  # fmt: skip
     folder = "course_lib/exercises/ex98b_two_words"
     exercise = read_exercise(checkout / folder / "exercise.toml")
-    assert (exercise.id, exercise.lesson, exercise.kind, exercise.family) == (
-        "98b",
-        "98",
-        kind,
-        "two_words",
-    )
+    assert (exercise.id, exercise.lesson, exercise.kind) == ("98b", "98", kind)
     unsolved = cut.cut(texts["solutions/ex98b_two_words.py"])
     functions = {
         node.name for node in ast.parse(unsolved).body if isinstance(node, ast.FunctionDef)
@@ -60,16 +55,6 @@ def test_a_new_exercise_can_be_cut_and_read_and_has_something_left_to_say_in_eac
     assert set(exercise.entry_points) == functions and "YOUR CODE" in unsolved
     assert tomllib.loads(texts[f"{folder}/wrong.toml"]) == {"mutant": []} and exercise.title == ""
     assert all("SAY:" in text for name, text in texts.items() if name.endswith(".py"))
-
-
-def test_an_old_family_is_left_alone(checkout):
-    family = checkout / "course_lib" / "grading" / "families" / "old.py"
-    family.parent.mkdir(parents=True)
-    family.write_text("PARTS = {}\n")
-    assert (
-        family not in skeletons.new_exercise("98a_another", family="old")
-        and family.read_text() == "PARTS = {}\n"
-    )
 
 
 @pytest.mark.parametrize(
@@ -130,8 +115,8 @@ def test_what_is_laid_out_is_as_make_lint_wants_it(checkout, what, name):
             ("chapter", "x"),
             "there is no 'chapter' to be made. There are: exercise, lesson, picture, kernel.",
         ),
-        (("lesson", "98_x", "--kind", "torch"), "--kind and --family belong to a new exercise"),
-        (("exercise", "98a_x", "--kind", "jax"), "kind 'jax' is none of kernel, torch, numpy"),
+        (("lesson", "98_x", "--kind", "torch"), "--kind belongs to a new exercise"),
+        (("exercise", "98a_x", "--kind", "jax"), "kind 'jax' is none of kernel, numpy, torch"),
     ],
 )
 def test_a_slip_is_one_line_and_writes_nothing(checkout, capsys, arguments, says):

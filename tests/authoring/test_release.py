@@ -73,11 +73,14 @@ def test_it_has_what_a_learner_needs_and_nothing_of_authors_and_instructors(made
         name
         for name in names
         if re.search(
-            r"(^|/)(tests|solutions|source|authoring|classroom|right|\.course|__pycache__)/"
-            r"|/wrong\.toml$",
-            name,
+            r"(^|/)(tests|solutions|source|authoring|classroom|\.course|__pycache__)/", name
         )
     ]
+    assert {name for name in names if re.match("course_lib/exercises/.+/", name)} == {
+        f"course_lib/exercises/{exercise.file}/{name}"
+        for exercise in catalog.exercises().values()
+        for name in ("exercise.toml", "cases.py")
+    }
     assert {path.name for path in (made / "notebooks").iterdir()} == {"images",
         *(f"{source.stem}.ipynb" for source in notebooks.list_sources())}  # fmt: skip
     assert os.access(made / ".binder" / "postBuild", os.X_OK)

@@ -13,7 +13,7 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import Exercise
 from course_lib.catalog.exercise import read_catalog
-from course_lib.grading.families import find_parts
+from course_lib.exercises import find_parts
 
 EXERCISES = list(catalog.exercises().values())
 FILES = {path.stem for path in paths.SOLUTIONS.glob("ex*.py")}
@@ -48,10 +48,7 @@ def test_no_field_is_empty(exercise):
 
 @every_exercise
 def test_nothing_of_a_skeleton_is_left_to_say(exercise):
-    files = [
-        paths.SOLUTIONS / f"{exercise.file}.py",
-        paths.PACKAGE / "grading" / "families" / f"{exercise.family}.py",
-    ]
+    files = [paths.SOLUTIONS / f"{exercise.file}.py", exercise.folder / "cases.py"]
     for file in (*files, *exercise.list_right_ways()):
         for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
             assert "SAY:" not in line, (
@@ -61,7 +58,7 @@ def test_nothing_of_a_skeleton_is_left_to_say(exercise):
 
 @every_exercise
 def test_every_case_says_its_mistake_and_its_words_fit_its_shape(exercise):
-    file = f"course_lib/grading/families/{exercise.family}.py"
+    file = f"course_lib/exercises/{exercise.file}/cases.py"
     for case in (case for part in find_parts(exercise).values() for case in part.battery):
         assert case.mistake, (
             f"{file}, {case.name!r}: say as `mistake` what a wrong solution does that this case"
@@ -211,31 +208,21 @@ def test_an_authors_slip_is_named(tmp_path, change, says):
     ("change", "says"),
     [
         (
-            {"family": "copyin"},
-            (
-                "ex00a_masked_copy/exercise.toml, field family: there is no"
-                " course_lib/grading/families/copyin.py"
-            ),
+            {"file": "ex00a_another"},
+            "exercise 00a has no cases: there is no course_lib/exercises/ex00a_another/cases.py",
         ),
-        ({"family": "../copying"}, "ex00a_masked_copy/exercise.toml, field family: there is no"),
-        (
-            {"family": "making"},
-            (
-                "ex00a_masked_copy/exercise.toml, field entry_points: the PARTS of .*making.py have"
-                " no copy_kernel"
-            ),
-        ),
+        ({"file": "tensors"}, "there is no course_lib/exercises/tensors/cases.py"),
         (
             {"entry_points": ("copy_kernel", "sum_kernel")},
-            "ex00a_masked_copy/exercise.toml, field entry_points: .*copying.py have no sum_kernel",
+            "course_lib/exercises/ex00a_masked_copy/cases.py: its PARTS have no sum_kernel",
         ),
     ],
 )
-def test_a_family_that_does_not_have_the_exercise_is_named(change, says):
+def test_missing_cases_are_named(change, says):
     with pytest.raises(CourseError, match=says):
         find_parts(dataclasses.replace(catalog.get("00a"), **change))
 
 
 @every_exercise
-def test_the_family_has_a_part_for_each_entry_point(exercise):
+def test_there_is_a_part_for_each_entry_point(exercise):
     assert tuple(find_parts(exercise)) == exercise.entry_points

@@ -25,7 +25,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import catalog
-from course_lib.base import paths
 from course_lib.catalog import texts
 from course_lib.classroom import similarity
 from course_lib.classroom.predictions import list_questions, read_surprises
@@ -364,7 +363,7 @@ def test_the_class_lists_pairs_without_judging(tmp_path):
     write_file(folder / "cy", "07a", UNSOLVED)
     for name in ("ann", "dan"):
         write_file(tmp_path / "of 2025" / name, "07a", SOLUTION)
-    variant = (paths.ROOT / "tests" / "slips" / "right" / "ex07a_block_pointers.py").read_text()
+    variant = (catalog.get("07a").folder / "unusual" / "block_pointers.py").read_text()
     write_file(folder / "eve", "07a", variant)
     out = tmp_path / "out"
     grade(folder, out, also=(tmp_path / "of 2025",))

@@ -18,6 +18,7 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
 from course_lib.classroom import weeks
+from course_lib.classroom.lateness import LateRule
 from course_lib.classroom.weeks import SHIPPED, read_moment, read_plan
 
 # as the stand-in judges them, by the bytes alone
@@ -76,7 +77,7 @@ def test_the_results_grow_and_leave_earlier_columns_as_they_are(tmp_path):
         assert {column: after[name][column] for column in ("01a (of 1)", "01a status")} == {
             column: before[name][column] for column in ("01a (of 1)", "01a status")
         }
-    assert after["bob"]["04a status"] == after["cy"]["01a status"] == "no file"
+    assert after["bob"]["04a status"] == after["cy"]["01a status"] == "absent"
     assert (
         after["ann"]["Points (of 3)"],
         after["bob"]["Points (of 3)"],
@@ -241,7 +242,7 @@ def test_other_rules_than_those_of_the_folder_are_refused_until_they_are_allowed
     grade(tmp_path / "class", out, only=("01a",), weights="equal")
     before = read_results(out)
     write_file(tmp_path / "next" / "ann", "04a", RIGHT)
-    for options in ({"weights": "minutes"}, {"partial": True}, {"late": 5.0}):
+    for options in ({"weights": "minutes"}, {"partial": True}, {"late": LateRule(5.0)}):
         with pytest.raises(
             CourseError, match=r"every mark .* weights equal, .* `--change-rules` allows it"
         ):
@@ -377,7 +378,7 @@ def test_a_small_class_through_a_term_has_the_gradebook_that_a_hand_works_out(
     options = {
         "week 1": {
             "only": ("01a",),
-            "late": 10.0,
+            "late": LateRule(10.0),
             "due": {"01a": datetime(2026, 11, 3, tzinfo=UTC)},
         },
         "again": {"only": ("01a",)},

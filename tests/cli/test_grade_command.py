@@ -96,7 +96,7 @@ def test_what_came_out_is_counted_in_words_that_agree(tmp_path, capsys, counts, 
         (
             ["--only", "01a", "--late", "2026-12-01"],
             app.BAD_REQUEST,
-            "--late '2026-12-01' is no rule. Write",
+            "--late '2026-12-01' is no rule: not '2026-12-01'. Write",
         ),
         (["--only", "01a", "--late", "10 % per day"], app.BAD_REQUEST, "--late needs a deadline"),
         ([], app.BAD_REQUEST, "say which exercises you asked for"),
@@ -125,11 +125,24 @@ def test_wrong_use_is_said_and_leaves_no_gradebook(folder, tmp_path, capsys, opt
     assert says in capsys.readouterr().err and not (tmp_path / "out" / "gradebook.csv").exists()
 
 
-@pytest.mark.parametrize(
-    ("text", "rate"), [("10 % per day", 10.0), ("2.5% per day", 2.5), (None, None)]
-)
-def test_a_late_rule(text, rate):
-    assert grading.read_late_rule(text) == rate
+def test_the_summary_says_who_is_new_absent_or_late_by_an_unknown_time(tmp_path, capsys):
+    grading._say_what_came_out(
+        Graded(
+            tmp_path, 3, 3, 0, 0, "Landlock", (), (), (), 0,
+            (("bo brown", "Bo Brown"), ("Dee", "")), ("Bo Brown", "Cy"), (("liwei", ("04a",)),),
+        )
+    )  # fmt: skip
+    said = capsys.readouterr().out
+    for words in (
+        "New since the runs of before (2):\n  bo brown (is that Bo Brown, who is absent?)\n  Dee\n",
+        "Absent, of the runs of before (2): Bo Brown, Cy. Their cells of this run's exercises are",
+        "marks.csv says by how many days (1):\n  liwei: 04a\n",
+    ):
+        assert words in said
+    assert "git repository" not in said
+    (tmp_path / ".git").mkdir()
+    grading._say_what_came_out(Graded(tmp_path, 3, 3, 0, 0, "Landlock", (), (), (), 0))
+    assert ".gitignore keeps names, marks and secret out of commits" in capsys.readouterr().out
 
 
 def test_the_command_of_a_week_as_the_guide_has_it(folder, tmp_path, capsys, monkeypatch):

@@ -16,9 +16,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from course_lib import catalog
-from course_lib.authoring import mutants
 from course_lib.base import paths
-from course_lib.catalog import texts
+from course_lib.catalog import mutants, texts
 from course_lib.cli.verdict_view import verdict_view
 from course_lib.grading.report import make_report, quote_line
 from course_lib.grading.verdict import (

@@ -12,11 +12,11 @@ import torch
 
 import course_lib
 from course_lib import catalog
-from course_lib.authoring import mutants
 from course_lib.base import paths
+from course_lib.catalog import mutants
+from course_lib.exercises.ex14a_wire_it_up.cases import BACKWARD, FORWARD
 from course_lib.grading.check import check
-from course_lib.grading.families import autograd
-from course_lib.grading.families.plans import make_plans
+from course_lib.grading.plans import make_plans
 from course_lib.norms.launchers import launch_backward, launch_forward
 
 DEVICE = course_lib.DEVICE
@@ -57,11 +57,11 @@ def test_the_launchers_read_rows_from_their_start_and_take_no_other_shape():
 
 
 def test_every_case_has_its_own_name_and_every_layout_is_there():
-    for battery in (autograd.FORWARD, autograd.BACKWARD):
+    for battery in (FORWARD, BACKWARD):
         assert len({case.name for case in battery}) == len(battery) and all(
             case.why for case in battery
         )
-    strides = {case.layout for case in autograd.BACKWARD}
+    strides = {case.layout for case in BACKWARD}
     assert strides >= {
         "packed",
         "dy expanded",
@@ -70,13 +70,7 @@ def test_every_case_has_its_own_name_and_every_layout_is_there():
         "x sliced",
         "x transposed",
     }
-    assert {case.then for case in autograd.BACKWARD} == {
-        "",
-        "residual",
-        "twice",
-        "change",
-        "second",
-    }
+    assert {case.then for case in BACKWARD} == {"", "residual", "twice", "change", "second"}
     assert {p.entry_point for p in make_plans(EXERCISE)} == {"forward", "backward"}
 
 

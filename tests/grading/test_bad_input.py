@@ -25,6 +25,7 @@ from course_lib.base.worker import WorkerDied
 from course_lib.catalog import texts
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
+from course_lib.grading.kind import find_mode
 from course_lib.grading.submission import reader
 from course_lib.grading.submission.source import Kernels
 from course_lib.learner import progress
@@ -37,7 +38,7 @@ IMPORT = "import triton\n"
 STORE = "    tl.store(y_ptr + offsets, x, mask=mask)\n"
 # a GPU's first case has to be compiled before it can hang
 SHORT = dataclasses.replace(
-    ResourceLimits.for_mode(course_lib.MODE), case=0.5 if course_lib.MODE == "cpu" else 20.0
+    find_mode(course_lib.MODE).limits, case=0.5 if course_lib.MODE == "cpu" else 20.0
 )
 interpreted = pytest.mark.skipif(
     course_lib.MODE != "cpu", reason="a compiled kernel does this in another way"
@@ -479,7 +480,7 @@ def test_memory_that_is_not_there_is_the_kernels_own_error(file):
     verdict = checked(file, edited(STORE, "    print(len('x' * 10**13))\n" + STORE))
     assert (verdict.status, verdict.cause) == (
         "fail",
-        "kernel_raised",
+        "too_much_memory",
     ) and "MemoryError" in verdict.message
     and_the_next_check_passes(file)
 
@@ -657,7 +658,7 @@ def killer(monkeypatch):
         asked = servers.ask
 
         def ask(kind, job, seconds, look):
-            if kind == runner.KINDS["cpu"] and len(killed) < times:
+            if kind == find_mode("cpu").server and len(killed) < times:
                 threading.Thread(target=watch, args=(Path(job["folder"]),), daemon=True).start()
             return asked(kind, job, seconds, look)
 

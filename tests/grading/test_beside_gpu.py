@@ -4,6 +4,7 @@ never ends, on any machine."""
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -11,16 +12,17 @@ from course_lib import catalog
 from course_lib.catalog import texts
 from course_lib.grading import grade
 from course_lib.grading.execution import runner
-from course_lib.grading.families.plans import make_plans
+from course_lib.grading.kind import find_mode
+from course_lib.grading.plans import make_plans
 from course_lib.grading.submission.source import Kernels
-from course_lib.sandbox.jobs import ResourceLimits
+from course_lib.sandbox import servers
 from course_lib.sandbox.stage import STOP
 
 EX = catalog.get("12a")
 RELEASE = "    tl.atomic_xchg(lock_ptr + group, 0)\n"
 ENDLESS = Kernels("while True:\n    pass\n", EX.entry_points)
 # processor seconds, more than a test may take
-LIMITS = dataclasses.replace(ResourceLimits.for_mode("gpu"), case=600.0, load=600.0)
+LIMITS = dataclasses.replace(find_mode("gpu").limits, case=600.0, load=600.0)
 
 
 @pytest.fixture
@@ -57,12 +59,12 @@ def test_a_run_that_is_not_over_keeps_its_time():
 
 def test_a_run_that_is_over_before_it_begins_was_started_all_the_same(monkeypatch):
     """A GPU's process takes seconds to begin."""
-    stock = runner._write_job
+    stock = servers.ask
 
-    def write(folder, *rest):
-        (folder / STOP).touch()
-        return stock(folder, *rest)
+    def ask(kind, question, *rest):
+        Path(question["folder"], STOP).touch()
+        return stock(kind, question, *rest)
 
-    monkeypatch.setattr(runner, "_write_job", write)
+    monkeypatch.setattr(servers, "ask", ask)
     run = runner.run(ENDLESS, make_plans(EX)[:1], "cpu", LIMITS)
     assert (run.ended, run.case) == ("timed out", 0)

@@ -4,6 +4,7 @@ cases launch it with."""
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import replace
 
 import pytest
@@ -24,8 +25,9 @@ from course_lib.compiler import (
 )
 from course_lib.compiler.compile_job import CompileJob, CompilerAnswer
 from course_lib.grading.check import check
-from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging import compiled
+from course_lib.grading.plans import make_plans
+from course_lib.grading.submission.source import Kernels
 from course_lib.sandbox import jobs
 
 pytestmark = pytest.mark.skipif(
@@ -126,6 +128,51 @@ def test_a_compiler_that_cannot_be_asked_makes_no_pass(tmp_path, monkeypatch):
         checked(tmp_path, COPY, SOLUTION)
 
 
+def compile_until_stopped(events: list[str]):
+    def compile_slowly(*_rest, is_over, **_named):
+        events.append("begun")
+        deadline = time.monotonic() + 60
+        while not is_over():
+            assert time.monotonic() < deadline, "nobody stopped the compiler"
+            time.sleep(0.01)
+        events.append("stopped")
+
+    return compile_slowly
+
+
+def test_the_first_wrong_case_stops_the_compiler_of_a_person_who_waits(tmp_path, monkeypatch):
+    events: list[str] = []
+    monkeypatch.setattr(compiled, "check_compiles", compile_until_stopped(events))
+    file = tmp_path / f"{COPY.file}.py"
+    file.write_text(SOLUTION.replace(STORE, f"    x = x + 1\n{STORE}"), encoding="utf-8")
+    told: list[str] = []
+    assert check(COPY, file, tell_first_failure=told.append).status == "fail"
+    deadline = time.monotonic() + 60
+    while events and events[-1] != "stopped" and time.monotonic() < deadline:
+        time.sleep(0.01)
+    # stopped before it began, or after
+    assert told and events in ([], ["begun", "stopped"])
+
+
+def test_nothing_is_compiled_beside_the_cases_if_nobody_waits(tmp_path, monkeypatch):
+    monkeypatch.setattr(compiled, "check_compiles", fail_with(AssertionError("compiled"), 1))
+    assert checked(tmp_path, COPY, SOLUTION.replace(STORE, f"    x = x + 1\n{STORE}")).cause
+
+
+def test_a_stopped_compiler_is_asked_anew_if_the_kernel_passes_all_the_same(monkeypatch):
+    """Bytes that a job leaves early may change later: what was judged wrong then may be right."""
+    events: list[str] = []
+    monkeypatch.setattr(compiled, "check_compiles", compile_until_stopped(events))
+    monkeypatch.setattr(compiled.Compilation, "_warm", lambda self: None)
+    kernels = Kernels(SOLUTION.replace(STORE, REFUSED + STORE), COPY.entry_points)
+    compilation = compiled.Compilation(kernels, make_plans(COPY), "mine.py")
+    compilation.ask()
+    compilation.stop()
+    refusal = CompileError("unsupported", "the compiler refuses it", "x.py", 1, 1, "")
+    monkeypatch.setattr(compiled, "check_compiles", fail_with(refusal, 9))
+    assert compilation.find_refusal() is refusal
+
+
 def test_the_same_kernel_is_compiled_once(tmp_path, monkeypatch):
     assert checked(tmp_path, COPY, SOLUTION).passed
     monkeypatch.setattr(compiled, "check_compiles", fail_with(AssertionError("compiled again"), 1))
@@ -190,7 +237,9 @@ def test_machine_code_is_made_for_every_dtype_of_every_pointer(monkeypatch):
     monkeypatch.setattr(
         helper,
         "ask",
-        lambda kernels, limit: asked.extend(kernels) or [CompilerAnswer() for _ in kernels],
+        lambda kernels, limit, is_over=None: (
+            asked.extend(kernels) or [CompilerAnswer() for _ in kernels]
+        ),
     )
     pairs = [
         ("fp16", "fp16"),

@@ -14,9 +14,8 @@ import pytest
 
 import course_lib
 from course_lib import catalog
-from course_lib.authoring import mutants
 from course_lib.base import paths
-from course_lib.catalog import texts
+from course_lib.catalog import mutants, texts
 from course_lib.grading.check import check
 from course_lib.sandbox import servers
 

@@ -23,7 +23,7 @@ from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Plan
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
-from course_lib.grading.families.plans import make_plans, make_second_plans
+from course_lib.grading.plans import make_plans, make_second_plans
 from course_lib.grading.submission import reader
 from course_lib.grading.submission.source import Kernels
 from course_lib.grading.verdict import Verdict

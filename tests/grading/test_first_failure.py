@@ -12,14 +12,14 @@ from course_lib import catalog
 from course_lib.catalog import texts
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
-from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging import wording
 from course_lib.grading.judging.judge import judge
+from course_lib.grading.kind import find_mode
+from course_lib.grading.plans import make_plans
 from course_lib.grading.running import FirstFailure
-from course_lib.sandbox.jobs import ResourceLimits
 
 EX = catalog.get("01a")
-SHORT = dataclasses.replace(ResourceLimits.for_mode("torch"), case=1.5)
+SHORT = dataclasses.replace(find_mode("torch").limits, case=1.5)
 # wrong from the first case on; the last one never ends
 HANGS = """import torch
 
@@ -42,7 +42,7 @@ def hand_in(tmp_path, monkeypatch):
 
         def run(kind, *arguments, **named):
             answer = stock(kind, *arguments, **named)
-            if kind == runner.KINDS["torch"]:  # and not the one that reads the file
+            if kind == find_mode("torch").server:  # and not the one that reads the file
                 events.append("ended")
             return answer
 

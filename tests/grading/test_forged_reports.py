@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import random
-from pathlib import Path
 
 import pytest
 
@@ -89,30 +88,40 @@ def make_report(draw: random.Random, tensors: list[str]) -> dict:
     return described | numbers | {"fault": draw.choice([None, fault])}
 
 
-def fill(folder: Path, case: dict, number: int, draw: random.Random) -> None:
+def forge(inputs: dict, case: dict, number: int, draw: random.Random) -> dict[str, bytes]:
+    """Return what a hostile job could leave of a case."""
+    outputs: dict[str, bytes] = {}
     size = sum(tensor["nbytes"] for tensor in case["tensors"])
-    report = json.dumps(make_report(draw, [tensor["name"] for tensor in case["tensors"]]))
+    report = make_report(draw, [tensor["name"] for tensor in case["tensors"]])
     if draw.random() < 0.6:
-        (folder / f"{number:02}.error").write_text(report)
+        outputs[f"{number:02}.error"] = json.dumps(report).encode()
     if draw.random() < 0.01:
-        (folder / "import.error").write_text(report)
+        outputs["import.error"] = json.dumps(report).encode()
     if draw.random() < 0.5:
-        inputs = (folder / f"{number:02}.in").read_bytes()
-        (folder / f"{number:02}.out").write_bytes(
-            draw.choice([bytes(size), b"\xff" * size, inputs, os.urandom(size)])
+        outputs[f"{number:02}.out"] = draw.choice(
+            [bytes(size), b"\xff" * size, inputs[f"{number:02}.in"], os.urandom(size)]
         )
+    return outputs
 
 
 @pytest.mark.parametrize("name", exercises())
 def test_nonsense_is_a_verdict(name, monkeypatch):
     exercise, draw = catalog.get(name), random.Random(name)
 
-    def leave_nonsense(kind, job, folder, limits, **_):
+    def leave_nonsense(kind, job, limits, *, inputs, **_):
+        outputs = {}
         for number, case in enumerate(job["cases"]):
-            fill(folder, case, number, draw)
+            outputs |= forge(inputs, case, number, draw)
         code = draw.choice([0, -11, 1, 70])  # one killed from outside is the machine's
         return JobAnswer(
-            isolation.NAMESPACES, draw.choice(ENDS), Stage.RUNNING, code, "", {}, frozenset()
+            isolation.NAMESPACES,
+            draw.choice(ENDS),
+            Stage.RUNNING,
+            code,
+            "",
+            {},
+            frozenset(),
+            outputs,
         )
 
     solution = paths.SOLUTIONS / f"{exercise.file}.py"
@@ -133,14 +142,17 @@ def test_a_forged_report_of_an_unwritten_output_is_no_result(name, monkeypatch):
     """What it says is forgiven where the outputs are right. Here there are none."""
     exercise = catalog.get(name)
 
-    def report_and_leave_nothing(kind, job, folder, limits, **_):
+    def report_and_leave_nothing(kind, job, limits, **_):
+        outputs = {}
         for number, case in enumerate(job["cases"]):
             tensor = next(t["name"] for t in case["tensors"] if t["is_output"])
             fault = {"kind": "unwritten", "tensor": tensor, "row": None, "line": None}
             places = {"line": None, "column": None, "end_column": None}
             report = {"type": "Misuse", "text": "forged", "lost": False, "fault": fault} | places
-            (folder / f"{number:02}.error").write_text(json.dumps(report))
-        return JobAnswer(isolation.NAMESPACES, "finished", Stage.RUNNING, 0, "", {}, frozenset())
+            outputs[f"{number:02}.error"] = json.dumps(report).encode()
+        return JobAnswer(
+            isolation.NAMESPACES, "finished", Stage.RUNNING, 0, "", {}, frozenset(), outputs
+        )
 
     solution = paths.SOLUTIONS / f"{exercise.file}.py"
     kernels = reader.read(exercise, solution.read_text(), solution.name)

@@ -10,24 +10,24 @@ import pytest
 
 import course_lib
 from course_lib import catalog
-from course_lib.authoring import killing_cases, mutants, verdicts
+from course_lib.authoring import killing_cases, verdicts
 from course_lib.base import paths
-from course_lib.catalog import texts
+from course_lib.catalog import mutants, texts
 from course_lib.grading.cases.case import Case
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
-from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging.causes import CAUSES
 from course_lib.grading.judging.judge import judge
+from course_lib.grading.kind import find_mode
+from course_lib.grading.plans import make_plans
 from course_lib.grading.submission import attempt
-from course_lib.sandbox.jobs import ResourceLimits
 
 HERE = Path(__file__).parent.parent
 PAGE = verdicts.PAGE.read_text(encoding="utf-8") if verdicts.PAGE.exists() else ""
 EXERCISES = list(catalog.exercises().values())
 # a GPU's first case has to be compiled before it can hang
 SHORT = dataclasses.replace(
-    ResourceLimits.for_mode(course_lib.MODE), case=1.5 if course_lib.MODE == "cpu" else 20.0
+    find_mode(course_lib.MODE).limits, case=1.5 if course_lib.MODE == "cpu" else 20.0
 )
 MANY_BLOCKS = 16
 UNREADABLE_CAUSES = {"undefined_name", "not_allowed", "no_kernel", "no_function"}

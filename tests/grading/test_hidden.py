@@ -16,17 +16,16 @@ from hypothesis import strategies as st
 
 import course_lib
 from course_lib import catalog
-from course_lib.authoring import mutants
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.catalog import texts
+from course_lib.catalog import mutants, texts
+from course_lib.exercises import find_parts
 from course_lib.grading import grade
 from course_lib.grading.cases.case import Case, SharedCase
 from course_lib.grading.cases.hidden import Secret, draw_hidden_case, read_secret
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
-from course_lib.grading.families import find_parts
-from course_lib.grading.families.plans import make_plans
+from course_lib.grading.plans import make_plans
 from course_lib.grading.report import make_report
 from course_lib.grading.verdict import Verdict, from_dict
 from course_lib.sandbox import servers

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from course_lib import catalog
-from course_lib.authoring import mutants
-from course_lib.catalog import texts
+from course_lib.catalog import mutants, texts
 from course_lib.compiler import KernelSource, Pointer, compile_report
 from course_lib.grading.cases.buffers import Tensor
 from course_lib.grading.cases.case import Case

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from course_lib import catalog
-from course_lib.authoring import mutants
-from course_lib.catalog import texts
+from course_lib.base import paths
+from course_lib.catalog import mutants, texts
 from course_lib.grading.cases.buffers import DTYPES
 from course_lib.grading.cases.plan import Plan
-from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging import wording
 from course_lib.grading.judging.judge import Judged, judge
+from course_lib.grading.plans import make_plans
 from course_lib.grading.verdict import Place
 
 
@@ -46,7 +46,7 @@ def judge_as_wrong(plan: Plan, output: str) -> Judged:
 def find_place(exercise_id: str, output: str, cause: str, text: str) -> Place | None:
     judged = judge_as_wrong(find_plan(exercise_id, output), output)
     assert [deviation.output for deviation in judged.deviations] == [output]
-    return wording.find_place(judged, cause, "mine.py", text, catalog.get(exercise_id).entry_points)
+    return wording.find_place(judged, cause, "mine.py", text, catalog.get(exercise_id))
 
 
 def find_edited_lines(old: str, new: str) -> set[int]:
@@ -100,13 +100,30 @@ def test_the_line_of_the_cause_is_found(exercise_id, output, cause, mutant):
 )
 def test_without_code_of_the_causes_form_only_the_symptom_is_shown(cause):
     """The solution divides by N, has eps under its root, and so on: nothing in it is claimed."""
-    text = texts.read_solution(catalog.get("01b")).replace("var = ", "var = 2 * ")
-    text = text.replace("tl.rsqrt(var + eps)", "(var + eps) ** -0.5")
+    text = texts.read_solution(catalog.get("01b")).replace(
+        "tl.rsqrt(var + eps)", "(var + eps) ** -0.5"
+    )
     place = find_place("01b", "y", cause, text)
     assert (place.label, place.lead) == (
         "y is stored here",
         "The error shows here:",
     ) and "tl.store(y_ptr" in place.source
+
+
+def test_a_statement_of_the_solution_is_not_marked():
+    """The rule of cancellation takes the line of the variance, which is right here."""
+    text = texts.read_solution(catalog.get("01b"))
+    place = find_place("01b", "y", "cancellation", text)
+    assert place.lead == "The error shows here:" and "tl.store(y_ptr" in place.source
+
+
+def test_a_copy_without_solutions_marks_by_the_rules_alone(monkeypatch):
+    exercise = catalog.get("01b")
+    entry = next(e for e in mutants.read_mutants(exercise) if e["id"] == "one_pass")
+    text = mutants.make_text(exercise, entry)
+    monkeypatch.setattr(paths, "SOLUTIONS", paths.ROOT / "no such folder")
+    place = find_place("01b", "y", "cancellation", text)
+    assert place.lead == "" and "var = " in place.source
 
 
 def test_a_cause_without_a_quantity_claims_no_line():
@@ -115,7 +132,7 @@ def test_a_cause_without_a_quantity_claims_no_line():
 
 
 def test_each_gradient_has_its_own_part_of_the_return():
-    text = texts.read_solution(catalog.get("14a"))
+    text = texts.read_solution(catalog.get("14a")).replace(".to(w.dtype)", ".to(rows.dtype)")
     places = [find_place("14a", output, "gradient_dtype", text) for output in ("dx", "dw", "db")]
     assert len({place.line for place in places}) == 3 and all(
         f"{name}." in place.source for name, place in zip(("dx", "dw", "db"), places, strict=True)

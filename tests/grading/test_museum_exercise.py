@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from course_lib import catalog
 from course_lib.base import paths
+from course_lib.exercises.ex17a_museum_tests import cases as museum
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
-from course_lib.grading.families import museum
 from course_lib.grading.report import make_report
 from course_lib.norms import specimens
 from course_lib.norms.reference import layer_norm, layer_norm_vjp
@@ -115,13 +115,13 @@ def test_partial_credit_counts_the_tests_and_shows_one_that_is_written(tmp_path)
 
 def test_the_order_is_drawn_at_each_check_and_leaves_the_verdict_as_it_is(tmp_path, monkeypatch):
     orders = []
-    write_job = runner._write_job
+    list_inputs = runner._list_inputs
 
-    def watch(folder, kernels, plans):
+    def watch(kernels, plans):
         orders.append([plan.case.name for plan in plans])
-        return write_job(folder, kernels, plans)
+        return list_inputs(kernels, plans)
 
-    monkeypatch.setattr(runner, "_write_job", watch)
+    monkeypatch.setattr(runner, "_list_inputs", watch)
     wrong = SOLUTION.read_text().replace("+ 10\n", "+ 0.01\n")
     verdicts = [hand_in(tmp_path, wrong) for _ in range(2)]
     names = [case.name for case in CASES]

@@ -9,8 +9,7 @@ import pytest
 
 import course_lib
 from course_lib import catalog
-from course_lib.authoring import mutants
-from course_lib.catalog import texts
+from course_lib.catalog import mutants, texts
 from course_lib.grading.check import check
 from course_lib.grading.submission import places
 from course_lib.grading.submission.places import Span

@@ -31,12 +31,11 @@ from hypothesis.extra.numpy import arrays
 
 import course_lib
 from course_lib import catalog
-from course_lib.authoring import mutants
-from course_lib.catalog import Exercise, texts
+from course_lib.catalog import Exercise, mutants, texts
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.execution import runner
-from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging.judge import judge
+from course_lib.grading.plans import make_plans
 from course_lib.grading.submission.attempt import extract
 from course_lib.norms import functional, reference
 

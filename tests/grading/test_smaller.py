@@ -13,16 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from course_lib import catalog
-from course_lib.authoring import mutants
 from course_lib.base import paths
-from course_lib.catalog import Exercise, texts
+from course_lib.catalog import Exercise, mutants, texts
+from course_lib.exercises import by_hand, find_parts
 from course_lib.grading import grade, smaller
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.cases.small import list_small_cases
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
-from course_lib.grading.families import by_hand, find_parts
 from course_lib.grading.judging.judge import judge_case
 from course_lib.grading.smaller import SmallCases, has_whole_inputs, make_small_plans
 from course_lib.grading.submission.attempt import extract
@@ -109,7 +108,7 @@ def test_for_what_is_right_none_is_looked_for(exercise, file, monkeypatch):
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda e: e.id)
 def test_small_cases_hold_whole_numbers(exercise):
     """Where this fails, the family draws its numbers without a look at ``Case.by_hand``:
-    families/making.py and by_hand.py have some."""
+    exercises/tensors.py and by_hand.py have some."""
     plans = list_plans(exercise)
     assert [plan.case.describe() for plan in plans if not has_whole_inputs(plan)] == []
 

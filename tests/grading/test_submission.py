@@ -15,6 +15,7 @@ from course_lib import catalog
 from course_lib.base import paths
 from course_lib.catalog import texts
 from course_lib.grading.check import check
+from course_lib.grading.kind import find_kind
 from course_lib.grading.submission import attempt, kernel_check, needed, oddities, shortcuts
 from course_lib.grading.submission.source import Unreadable, check_imports, parse, read_text
 from course_lib.grading.verdict import Verdict
@@ -35,7 +36,7 @@ def look(
     text: str, kind: str, wanted: tuple[str, ...] = ("f",), forbidden: dict[str, str] | None = None
 ) -> str:
     """What runs of ``text``, after the process that runs it has looked at it."""
-    source = needed.cut(parse(text, "ex.py"), text, "ex.py", wanted, kind)
+    source = needed.cut(parse(text, "ex.py"), "ex.py", wanted, find_kind(kind)).write(text)
     if kind == "kernel":
         kernel_check.check(ast.parse(source), source, "ex.py")
     else:
@@ -885,7 +886,11 @@ def test_only_what_is_needed_goes_on_each_line_at_its_number():
         " os.getcwd()\n\n\nTABLE['a'] = 1\nTABLE.update(b=2)\nassert f(torch.ones(1)) == 3\nif"
         " __name__ == '__main__':\n    old = 3\n"
     )
-    cut = needed.cut(parse(text, "ex.py"), text, "ex.py", ("f",), "torch").splitlines()
+    cut = (
+        needed.cut(parse(text, "ex.py"), "ex.py", ("f",), find_kind("torch"))
+        .write(text)
+        .splitlines()
+    )
     kept = {number: line for number, line in enumerate(cut, 1) if line.strip()}
     assert (
         kept[4] == "EPS = 1e-05"
@@ -1022,7 +1027,9 @@ def test_a_function_that_returns_nothing_is_shown_at_its_first_line(tmp_path):
 )
 def test_an_odd_line_is_noted(line, says):
     heads = "import torch, typing, typing_extensions; import numpy as np"
-    (oddity,) = oddities.find_oddities(f"{heads}\n\n\ndef f(x):\n    {line}\n    return x\n")
+    (oddity,) = oddities.find_oddities(
+        parse(f"{heads}\n\n\ndef f(x):\n    {line}\n    return x\n", "ex.py").body
+    )
     assert oddity.line == 5 and says in oddity.words
 
 
@@ -1045,7 +1052,9 @@ def test_an_odd_line_is_noted(line, says):
 )
 def test_a_usual_line_is_not_odd(line):
     heads = "import torch, typing, logging; import numpy as np"
-    assert not oddities.find_oddities(f"{heads}\n\n\ndef f(x):\n    {line}\n    return x\n")
+    assert not oddities.find_oddities(
+        parse(f"{heads}\n\n\ndef f(x):\n    {line}\n    return x\n", "ex.py").body
+    )
 
 
 @pytest.mark.parametrize("file", sorted(paths.SOLUTIONS.glob("ex*.py")), ids=lambda f: f.stem)
@@ -1087,21 +1096,20 @@ def test_the_code_beside_the_entry_points_is_run_once_and_said(exercise, code, s
         assert says in verdict.oddities[0].words and verdict.oddities[0].line > text.count("\n")
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        file
-        for folder in (paths.ROOT / "tests/variants", paths.ROOT / "tests/slips/right")
-        for file in sorted(folder.glob("ex*.py"))
-    ],
-    ids=lambda file: file.stem,
-)
-def test_right_code_is_seldom_odd(file):
+RIGHT_FUNCTIONS = [
+    pytest.param(exercise, file, id=f"{exercise.id}-{file.stem}")
+    for exercise in catalog.exercises().values()
+    if exercise.kind != "kernel"
+    for file in (*exercise.list_right_ways(), *sorted((exercise.folder / "unusual").glob("*.py")))
+]
+
+
+@pytest.mark.parametrize(("exercise", "file"), RIGHT_FUNCTIONS)
+def test_right_code_is_seldom_odd(exercise, file):
     """What a few of these use goes past PyTorch's dispatcher, and is listed for that."""
-    exercise = catalog.get(file.stem[2:5])
-    if exercise.kind == "kernel":
-        return
     text = file.read_text()
-    cut = needed.cut(parse(text, "ex.py"), text, "ex.py", exercise.entry_points, exercise.kind)
+    cut = needed.cut(
+        parse(text, "ex.py"), "ex.py", exercise.entry_points, find_kind(exercise.kind)
+    ).statements
     words = " ".join(oddity.words for oddity in oddities.find_oddities(cut))
     assert not words or "dispatcher" in words, words

@@ -12,11 +12,11 @@ from course_lib import catalog
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.runtime import Runtime
 from course_lib.catalog import texts
+from course_lib.exercises.ex15b_choose_a_launch.cases import PARTS
 from course_lib.grading import grade
 from course_lib.grading.cases.hidden import Secret
 from course_lib.grading.check import check
-from course_lib.grading.families.launches import PARTS
-from course_lib.grading.families.plans import make_plans
+from course_lib.grading.plans import make_plans
 from course_lib.grading.report import make_report
 from course_lib.tuning import clock, launch
 from course_lib.tuning.clock import GOAL, Clocks, NoRoom

@@ -14,7 +14,7 @@ from course_lib.catalog import texts
 from course_lib.grading.cases.hidden import Secret
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
-from course_lib.grading.families.plans import make_plans
+from course_lib.grading.plans import make_plans
 from course_lib.grading.submission import reader
 from course_lib.grading.submission.source import Kernels
 from course_lib.grading.verdict import Verdict

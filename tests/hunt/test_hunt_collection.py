@@ -11,8 +11,7 @@ import pytest
 
 from course_lib import catalog
 from course_lib.authoring import hunts as builder
-from course_lib.authoring import mutants
-from course_lib.catalog import texts
+from course_lib.catalog import mutants, texts
 from course_lib.grading.judging.causes import CAUSES
 from course_lib.grading.trials import run_cases
 from course_lib.hunt import collection, game

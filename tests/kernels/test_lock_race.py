@@ -14,10 +14,9 @@ import pytest
 import torch
 
 import course_lib
-from course_lib.authoring import mutants
 from course_lib.authoring.bench import lock_race
 from course_lib.bench import measurement
-from course_lib.catalog import get, texts
+from course_lib.catalog import get, mutants, texts
 from course_lib.compiler import KernelSource, Pointer, compile_report
 from course_lib.kernels.layer_norm_backward import layer_norm_backward_locked_kernel
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from step_answers import RIGHT, Answer
+from step_mistakes import MISTAKES, Mistake
 
 import course_lib
 from course_lib.authoring.notebooks import list_sources, read_source, run_unsolved
@@ -281,18 +282,18 @@ def test_a_wrong_value_is_named_with_try_element_line_and_question(scratch):
     assert told[:4] == ["✗ Step 98-mend: not right yet", "Wrong values.",
         "Tried: five numbers in a block of eight.", "expected y_ptr[0]: -1.40182"]  # fmt: skip
     assert told[4].startswith("got: -1.2") and "5 of 5 elements of `y_ptr` are wrong." in told
-    assert any(line.startswith("9 |     tl.store(y_ptr") for line in told) and told[-1] == QUESTION
+    assert "7 |     d = tl.where(mask, x - mean, 1.0)" in told and told[-1] == QUESTION
 
 
 def test_without_a_fit_there_is_no_question(scratch, monkeypatch):
-    in_a_given_line = check("98-mend", ("mean = tl.sum(x) / N", "mean = tl.sum(x) / (N + 1)"))
+    in_a_given_line = check("98-mend", ("mean = tl.sum(x) / N", "mean = tl.sum(x) / (N + 2)"))
     of_another_shape = check(
         "98-centre", ("return (x - x.mean()) * w", "return ((x - x.mean()) * w).sum()")
     )
     mend = STEPS["98-mend"]
     tries = (replace(mend.tries[0], asked=False), *mend.tries[1:])
     monkeypatch.setitem(STEPS, "98-mend", replace(mend, tries=tries))
-    in_a_try_without_spare_lanes = check("98-mend", ("x - mean, 0.0", "x + mean, 0.0"))
+    in_a_try_without_spare_lanes = check("98-mend", ("x - mean, 0.0", "x * mean, 0.0"))
     for told in (in_a_given_line, of_another_shape, in_a_try_without_spare_lanes):
         assert "not right yet" in told and "?" not in told, told
 
@@ -318,7 +319,8 @@ def test_a_slip_is_known_by_what_comes_out_of_it(scratch, monkeypatch):
         ([("cols, mask=mask, other=0.0", "cols")],
             ["reads outside its tensors", "loads outside x_ptr"]),
         ([("mask=mask, other=0.0", "mask=mask")],
-            ["Wrong values", "five numbers in a block", "got: NaN"]),
+            ["What a masked lane holds takes part", "five numbers in a block", "got: NaN",
+                "5 |     x = tl.load(x_ptr + cols, mask=mask)"]),
         ([("tl.store(y_ptr + cols, d", "tl.store(x_ptr + cols, d")],
             ["An input was changed", "x_ptr is an input and is written at line 9"]),
         ([("    tl.store(y_ptr + cols, d / tl.sqrt(var + 1e-5), mask=mask)\n", "")],
@@ -329,12 +331,13 @@ def test_a_slip_is_known_by_what_comes_out_of_it(scratch, monkeypatch):
             ["it does not run", "`M` is used, and nothing in the kernel defines it", "Line 6",
                 "6 |     mean = tl.sum(x) / M"]),
         ([("var = tl", "var = = tl")], ["it does not run", "This is not valid Python", "Line 8"]),
-        ([("d * d", "d * tl.arange(0, 16)")], ["not right yet", "raises an error", "Line 8"]),
+        ([("d * d", "d * tl.arange(0, 16)")], ["Two blocks do not fit together", "Line 8",
+            "Along axis 0 one block has 8 elements and the other 16."]),
         ([("@triton.jit\n", "")], ["`norm_kernel` has lost its decorator"]),
         ([("norm_kernel", "other_kernel")], ["This cell has no kernel named `norm_kernel`"]),
         ([("    var", "    while N > 0:\n        mean = mean + 1\n    var")],
             ["The code takes too long", "stopped after the time limit"]),
-        ([("x - mean, 0.0", "x + mean, 0.0"), ("    var", "    print('lane', mean)\n    var")],
+        ([("x - mean, 0.0", "x * mean, 0.0"), ("    var", "    print('lane', mean)\n    var")],
             ["Wrong values"]),
     ],
     ids=["store outside", "load outside", "no other", "input", "never", "partly", "name", "syntax",
@@ -695,13 +698,14 @@ def test_an_authors_mistake_is_named(make, says):
         make()
 
 
-def test_strided_rows_and_halves_are_judged_where_they_lie(scratch):
+def test_strided_rows_and_halves_are_judged_where_they_lie(scratch, monkeypatch):
     cell = """@triton.jit
 def copy_kernel(x_ptr, y_ptr, stride_x, stride_y, N, BLOCK: tl.constexpr):
     row, cols = tl.program_id(0), tl.arange(0, BLOCK)
     x = tl.load(x_ptr + row * stride_x + cols, mask=cols < N, other=0.0)
     tl.store(y_ptr + row * stride_y + cols, x / 3, mask=cols < N)
 """
+    monkeypatch.setattr(step_cells, "make_solved", lambda _: cell)
     values = np.arange(6.0).reshape(2, 3)
     task = Step(
         "98-add", "kernel", "copy_kernel", "q", "d",
@@ -886,6 +890,66 @@ def test_a_right_answer_in_another_form_passes(step_id, number):
     wanted, cell = steps.find(step_id), change_answer(step_id, RIGHT[step_id][number])
     told = stepping.check_cell(wanted, cell, run_value(wanted, cell)).text
     assert told.startswith("✓"), f"{cell}\n{told}"
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        # two of three run in `make sweep`
+        pytest.param(mistake, marks=[pytest.mark.sweep] if number % 3 else [])
+        for number, mistake in enumerate(MISTAKES)
+    ],
+    ids=lambda mistake: mistake.step,
+)
+def test_a_mistake_is_named_and_its_line_is_shown(mistake: Mistake):
+    wanted, cell = steps.find(mistake.step), step_cells.make_solved(mistake.step)
+    for old, new in mistake.changes:
+        assert old in cell, f"{old!r} is no text of the solution"
+        cell = cell.replace(old, new)
+    told = stepping.check_cell(wanted, cell, {}).text.split("\n")
+    shown = [text for text in told if re.match(r"\d+ \|", text)]
+    assert told[1] == mistake.says, told
+    assert shown and mistake.line in shown[0], told
+
+
+def test_no_given_line_is_shown_for_a_wrong_number(monkeypatch):
+    """What a wrong number is stored by is given and right. The line with the mistake is the
+    learner's."""
+    solved = step_cells.make_solved("00-deal")
+    cell = solved.replace("lanes * programs + program", "program * BLOCK + lanes")
+    told = stepping.check_cell(steps.find("00-deal"), cell, {}).text
+    assert "5 |     offsets = program * BLOCK + lanes" in told and "error shows" not in told
+    # two lines of the learner's, and no known mistake: no line is shown
+    for right, wrong in (("row * stride_x + cols, m", "row * stride_x + N - 1 - cols, m"),
+                         ("x - mean, m", "x - mean + cols, m")):  # fmt: skip
+        solved = step_cells.make_solved("01-rows") if right.startswith("row") else cell
+        assert right in solved
+        cell = solved.replace(right, wrong)
+    told = stepping.check_cell(steps.find("01-rows"), cell, {}).text
+    assert "Wrong values" in told and " | " not in told, told
+
+
+@pytest.mark.parametrize(
+    ("x", "says"),
+    [
+        ("torch.arange(24.0).reshape(3, 8)[:, ::2]", "already the load is wrong"),
+        ("torch.arange(12.0).reshape(4, 3).T", "already the load is wrong"),
+        ("torch.arange(18.0).reshape(3, 6)[:, :4]", "It reads `x` in the right places"),
+        ("torch.randn(3, 4)", "`x` has the shape (3, 4) and the strides (4, 1)."),
+    ],
+)
+def test_a_layout_is_explained_as_what_it_is(x, says):
+    cell = f"import torch\n\nx = {x}\nstep('07-layout')"
+    wanted = steps.find("07-layout")
+    assert says in stepping.check_cell(wanted, cell, run_value(wanted, cell)).text
+
+
+def test_a_row_that_only_a_tree_adds_up_right_is_told_so():
+    accepts = steps.find("07-half").accepts
+    assert accepts is not None
+    assert "a tree adds it up" in accepts([60000, 60000, -60000, -60000, 0, 0, 0, 0])
+    assert "tree" not in accepts([1, -1, 1, -1, 1, -1, 1, -1])
+    assert not accepts([60000, 60000, 0, 0, 60000, 0, 0, 0])
 
 
 def change_answer(step_id: str, answer: Answer) -> str:

@@ -43,9 +43,9 @@ from course_lib.compiler import CompileError, KernelSource, Pointer, compile_rep
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
-from course_lib.grading.families.plans import make_plans
 from course_lib.grading.judging import compiled
 from course_lib.grading.judging.judge import judge
+from course_lib.grading.plans import make_plans
 from course_lib.grading.submission import reader
 from course_lib.grading.submission.source import Kernels
 from course_lib.learner import progress

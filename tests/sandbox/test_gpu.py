@@ -18,10 +18,10 @@ import course_lib
 from course_lib import catalog
 from course_lib.base import paths
 from course_lib.grading.check import check
+from course_lib.grading.kind import find_mode
 from course_lib.grading.submission import reader
 from course_lib.grading.submission.source import Kernels
 from course_lib.sandbox import isolation, jobs
-from course_lib.sandbox.jobs import ResourceLimits
 
 pytestmark = pytest.mark.skipif(
     course_lib.MODE != "gpu", reason="needs a GPU; test_attacks has them for the CPU"
@@ -30,9 +30,7 @@ pytestmark = pytest.mark.skipif(
 COPY = catalog.get("00a")
 SOLUTION = (paths.SOLUTIONS / f"{COPY.file}.py").read_text(encoding="utf-8")
 # what several of them at once may take of the machine is theirs to test, not to have
-LIMITS = dataclasses.replace(
-    ResourceLimits.for_mode("gpu"), case=20.0, total=30.0, resident_bytes=6 << 30
-)
+LIMITS = dataclasses.replace(find_mode("gpu").limits, case=20.0, total=30.0, resident_bytes=6 << 30)
 CALL = """
 
 try:

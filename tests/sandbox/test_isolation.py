@@ -31,7 +31,8 @@ from course_lib.base.worker import WorkerDied
 from course_lib.doctor.isolation import examine_isolation
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
-from course_lib.grading.families.plans import make_plans
+from course_lib.grading.kind import find_mode
+from course_lib.grading.plans import make_plans
 from course_lib.grading.submission import reader
 from course_lib.grading.submission.source import Kernels
 from course_lib.sandbox import isolation, jobs, server, servers, syscalls
@@ -41,7 +42,7 @@ from course_lib.sandbox.stage import Stage
 EX = catalog.get("04b")  # its server starts in a tenth of a second: PyTorch is not imported
 SOLUTION = paths.SOLUTIONS / f"{EX.file}.py"
 (NAME,) = EX.entry_points
-SHORT = dataclasses.replace(ResourceLimits.for_mode(EX.kind), case=1.0, total=1.5, patience=1.0)
+SHORT = dataclasses.replace(find_mode(EX.kind).limits, case=1.0, total=1.5, patience=1.0)
 ATTACKS = Path(__file__).parent.parent / "attacks"
 
 pytestmark = pytest.mark.skipif(
@@ -661,7 +662,7 @@ def test_what_comes_before_the_first_case_has_a_limit_of_its_own(tmp_path):
 )
 def test_a_job_ends_by_its_processor_time_or_by_the_clock(body, ended):
     kernels = Kernels(f"def {NAME}(*given):\n    {body}\n", EX.entry_points)
-    limits = dataclasses.replace(ResourceLimits.for_mode(EX.kind), case=0.5, patience=2.0)
+    limits = dataclasses.replace(find_mode(EX.kind).limits, case=0.5, patience=2.0)
     assert runner.run(kernels, make_plans(EX)[:1], EX.kind, limits).ended == ended
 
 
@@ -695,7 +696,7 @@ def test_rows_far_apart_fit_under_the_limit_of_memory():
 
 
 def serving() -> servers.WarmServer:
-    (server,) = [server for server in servers._idle if server.key[0] == runner.KINDS[EX.kind]]
+    (server,) = [server for server in servers._idle if server.key[0] == find_mode(EX.kind).server]
     return server
 
 
@@ -843,25 +844,52 @@ def test_a_server_that_dies_over_a_job_is_no_check_that_finished(begun, ended, m
     ) and not run.data
 
 
-def test_a_change_of_the_course_replaces_the_server(monkeypatch):
+def test_a_change_of_the_environment_replaces_the_server(monkeypatch):
     assert check(EX, SOLUTION).passed
     old = serving().process
-    stock = servers._key
-    monkeypatch.setattr(servers, "_key", lambda mode: (*stock(mode), "a file was edited"))
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
     assert (
         check(EX, SOLUTION).passed and serving().process.pid != old.pid and old.poll() is not None
     )
 
 
-def test_the_key_sees_an_edited_file(monkeypatch, tmp_path):
-    (tmp_path / "grading").mkdir()
-    file = tmp_path / "grading" / "x.py"
-    file.write_text("1")
-    monkeypatch.setattr(servers, "PACKAGE", tmp_path)
-    before = servers._key(runner.KINDS[EX.kind])
-    assert servers._key(runner.KINDS[EX.kind]) == before
-    file.write_text("22")
-    assert servers._key(runner.KINDS[EX.kind]) != before
+def test_a_warm_check_lists_no_folder_of_the_course(monkeypatch):
+    assert check(EX, SOLUTION).passed
+    looked_at = []
+    for name in ("scandir", "listdir"):
+        stock = getattr(os, name)
+        monkeypatch.setattr(
+            os, name, lambda path=".", stock=stock: (looked_at.append(str(path)), stock(path))[1]
+        )
+    assert check(EX, SOLUTION).passed
+    assert not [path for path in looked_at if path.startswith(str(paths.PACKAGE))]
+
+
+def test_a_job_takes_the_server_that_is_being_started():
+    servers.stop_all()
+    jobs.prepare(find_mode(EX.kind).server)
+    jobs.prepare(find_mode(EX.kind).server)
+    runner.warm(EX.kind)
+    server = serving()
+    assert check(EX, SOLUTION).passed and serving() is server
+    assert not any(servers._starting.values())
+
+
+def test_a_server_that_nobody_asked_for_ends_with_the_others():
+    servers.stop_all()
+    jobs.prepare(find_mode(EX.kind).server)
+    ((future,),) = servers._starting.values()
+    servers.stop_all()
+    assert not future.result().alive and not servers._starting
+
+
+def test_a_server_that_does_not_start_is_told_by_the_job(monkeypatch, tmp_path):
+    servers.stop_all()
+    (tmp_path / "server.py").write_text("import sys; sys.exit('no words')")
+    monkeypatch.setattr(servers, "SCRIPT", tmp_path / "server.py")
+    jobs.prepare(find_mode(EX.kind).server)
+    with pytest.raises(WorkerDied):
+        runner.warm(EX.kind)
 
 
 @pytest.mark.parametrize("end", ["sys.exit()", "os.kill(os.getpid(), 9)", "os._exit(0)"])
@@ -917,9 +945,22 @@ def test_what_is_no_plain_file_is_no_result(tmp_path):
     (tmp_path / "real").write_bytes(b"1234")
     (tmp_path / "link").symlink_to("real")
     os.mkfifo(tmp_path / "pipe")
-    assert runner._bytes(tmp_path / "real", 4) == b"1234"
-    assert [runner._bytes(tmp_path / name, 4) for name in ("link", "pipe", "nothing")] == [None] * 3
-    assert runner._bytes(tmp_path / "real", 3) is None
+    assert jobs.read_file(tmp_path / "real", 5) == b"1234"
+    assert [jobs.read_file(tmp_path / name, 4) for name in ("link", "pipe", "nothing")] == [
+        None
+    ] * 3
+
+
+@pytest.mark.parametrize("wrong", [-1, 1], ids=["too short", "too long"])
+def test_a_result_of_another_size_is_no_result(wrong):
+    (plan,) = make_plans(EX)[:1]
+    answer = jobs.JobAnswer(
+        isolation.NAMESPACES, "finished", Stage.RUNNING, 0, "", {}, frozenset(),
+        {"00.out": bytes(plan.nbytes)},
+    )  # fmt: skip
+    assert runner._collect([plan], answer).data == {0: bytes(plan.nbytes)}
+    answer = dataclasses.replace(answer, outputs={"00.out": bytes(plan.nbytes + wrong)})
+    assert not runner._collect([plan], answer).data
 
 
 @pytest.mark.parametrize(
@@ -932,9 +973,12 @@ def test_what_is_no_plain_file_is_no_result(tmp_path):
         "1" * 100_000,
     ],
 )  # fmt: skip
-def test_a_malformed_report_is_no_report(text, tmp_path):
-    (tmp_path / "00.error").write_bytes(text.encode("utf-8", "surrogateescape"))
-    assert runner._raised(tmp_path / "00.error") is None
+def test_a_malformed_report_is_no_report(text):
+    answer = jobs.JobAnswer(
+        isolation.NAMESPACES, "finished", Stage.RUNNING, 0, "", {}, frozenset(),
+        {"00.error": text.encode("utf-8", "surrogateescape")},
+    )  # fmt: skip
+    assert runner._read_raised(answer, "00.error") is None
 
 
 def test_folders_made_to_stay_are_removed(tmp_path):

@@ -7,15 +7,16 @@ import json
 import pytest
 
 from course_lib import catalog
-from course_lib.authoring import mutants
 from course_lib.base import paths
+from course_lib.catalog import mutants
 from course_lib.grading.check import check
+from course_lib.grading.kind import find_kind
 
 # Kinds of exercises that a tab cannot check, and 15b, which asks the compiler.
 LEFT_OUT = {
     exercise.id
     for exercise in catalog.exercises().values()
-    if exercise.kind in ("torch", "autograd", "tests")
+    if find_kind(exercise.kind).needs_pytorch
 } | {"15b"}
 # a bound, for a machine that is busy with other work; a check has limits of its own
 pytestmark = pytest.mark.timeout(1800)
@@ -38,6 +39,7 @@ import course_lib
 from course_lib import catalog
 from course_lib.base.errors import CourseError
 from course_lib.grading.check import check
+from course_lib.grading.kind import find_kind
 
 def judge(exercise, text):
     file = Path("/drive/exercises", f"{catalog.get(exercise).file}.py")

@@ -1,4 +1,4 @@
-"""One case of a battery, as data. The batteries stand with their families, in families/, one line
+"""One case of a battery, as data. The batteries stand in the cases.py of their exercises, one line
 per case.
 
 Inputs matter more than tolerances. Normal values around zero with N a power of two let a third of
@@ -29,8 +29,8 @@ class Case:
     (row 1 of normal values gets one NaN or Inf), "first far out" (or "middle far out", "last far
     out": one element of each row lies 200 std away), or "worked" (the 3 x 8 worked example).
     ``layout`` is "packed" (rows follow each other), "sliced" (x and y are slices of wider matrices
-    that are filled with NaN and differ in width), or "far" (rows 1.5 * 2^30 elements apart). A
-    family may add other fills and layouts. ``dtypes`` lists the tensors whose dtype is not
+    that are filled with NaN and differ in width), or "far" (rows 1.5 * 2^30 elements apart).
+    An exercise may add other fills and layouts. ``dtypes`` lists the tensors whose dtype is not
     ``dtype``.
     """
 

@@ -300,7 +300,7 @@ def _list_row_counts(case: Case, wide: bool) -> Iterator[tuple[int, tuple[int, .
     elif case.M <= 1:
         yield case.M, ()
     else:
-        # The family searches for the rows of this fill and may not find more than M of them.
+        # The plan searches for the rows of this fill and may not find more than M of them.
         most = case.M if case.fill == "below zero" else 2 * case.M
         yield from ((M, ()) for M in _list_sizes_near(case.M, 12, wide) if 2 <= M <= most)
 

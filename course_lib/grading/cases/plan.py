@@ -156,7 +156,7 @@ class Part(Generic[C]):
 
     ``models`` gives wrong formulas with their causes, the likelier first. ``rare``: causes that
     hold if the symptom holds for every failed case. ``traits``: causes that hold if exactly the
-    cases with the trait fail. Both are tried before the causes that all families share.
+    cases with the trait fail. Both are tried before the causes that all exercises share.
     ``unwritten``: the cause per output, if no element of it was written; "not_written" for an
     output that is not listed. ``minor``: per kind of minor fault another cause, which holds if all
     failed cases have the trait. ``partials``: outputs of which each program writes one row.

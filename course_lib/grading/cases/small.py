@@ -17,7 +17,7 @@ from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
 from course_lib.grading.cases.case import PARTIALS, Case, SharedCase, describe_padded_lanes
 
-# x has a variance of 9 (families/by_hand.py). SMALL_EPS changes no digit that is shown; with
+# x has a variance of 9 (exercises/by_hand.py). SMALL_EPS changes no digit that is shown; with
 # LARGE_EPS the root is 4. A row of one number has a variance of 0, where SMALL_EPS would make rstd
 # huge; with _EPS_OF_ONE rstd is 1/3, or 1/5 for RMSNorm.
 SMALL_EPS, LARGE_EPS, _EPS_OF_ONE = 1e-12, 7.0, 9.0

@@ -39,13 +39,13 @@ def _holds_tensor(value: object, home: str) -> bool:
     seen: dict[int, object] = {}
     waiting = [value]
     while waiting:
-        one = waiting.pop()
-        if id(one) in seen:
+        held = waiting.pop()
+        if id(held) in seen:
             continue
-        seen[id(one)] = one
-        if isinstance(one, torch.Tensor):
+        seen[id(held)] = held
+        if isinstance(held, torch.Tensor):
             return True
-        waiting += _list_held(one, home)
+        waiting += _list_held(held, home)
     return False
 
 
@@ -84,12 +84,12 @@ class Autograd(TorchFunctions):
         super().__init__()
 
     def run(self, function, case: CaseLaunch, data: bytes) -> bytes:
-        memory, kept = bytearray(data), []
+        memory, places_of_tensors = bytearray(data), []
         views = {t.name: self.view(memory, t) for t in case.tensors}
         with self.watching(
             {t.name: views[t.name] for t in case.tensors if not t.is_output}
         ) as changes:
-            Norm = self.make_function(sys.modules[function.__module__], kept)
+            Norm = self.make_function(sys.modules[function.__module__], places_of_tensors)
             self.call(Norm, case, views)
             twice_wrong = case.constexprs["second"] and not self._differentiates_twice(
                 Norm, case, views
@@ -98,18 +98,21 @@ class Autograd(TorchFunctions):
             "{name} holds a tensor, which did not go through ctx.save_for_backward: PyTorch does"
             " not notice when it is changed"
         )
-        found = [*changes, *(Misuse(FaultKind.CTX, words.format(name=name)) for name in kept)]
+        faults = [
+            *changes,
+            *(Misuse(FaultKind.CTX, words.format(name=name)) for name in places_of_tensors),
+        ]
         if twice_wrong:
             words = _(
                 "A second derivative is wrong, and no error was raised: autograd takes what a"
                 " launch returns for a constant"
             )
-            found.append(Misuse(FaultKind.SECOND, words))
-        self.misuse = next(iter(found), None)
+            faults.append(Misuse(FaultKind.SECOND, words))
+        self.misuse = next(iter(faults), None)
         return bytes(memory)
 
     @staticmethod
-    def make_function(written, kept: list[str]) -> type[torch.autograd.Function]:
+    def make_function(written, places_of_tensors: list[str]) -> type[torch.autograd.Function]:
         """Make the autograd Function of a learner's module.
 
         Each name under which forward leaves a tensor, on ctx or in the file, is added to ``kept``.
@@ -123,14 +126,14 @@ class Autograd(TorchFunctions):
                 if name[:2] != "__" and _holds_tensor(value, home)
             }
             y = written.forward(ctx, *arguments)
-            kept.extend(
+            places_of_tensors.extend(
                 f"`ctx.{name}`"
                 for name, value in vars(ctx).items()
                 if name not in _OF_PYTORCH and _holds_tensor(value, home)
             )
             if _holds_tensor(dict(ctx.metadata), home):
-                kept.append("`ctx.metadata`")
-            kept.extend(
+                places_of_tensors.append("`ctx.metadata`")
+            places_of_tensors.extend(
                 f"`{name}`"
                 for name, value in vars(written).items()
                 if name[:2] != "__" and name not in before and _holds_tensor(value, home)
@@ -213,11 +216,11 @@ class Autograd(TorchFunctions):
             leaves = [views[name].detach().to(dtype, copy=True).requires_grad_() for name in BITS]
             # x has another way to the loss, so that the gradients have a history in any case
             z = leaves[0] + norm(*leaves)
-            first = torch.autograd.grad(
+            gradients = torch.autograd.grad(
                 (z * z * views["dy"].to(dtype)).sum(), leaves, create_graph=True, allow_unused=True
             )
             torch.stack(
-                [gradient.square().sum() for gradient in first if gradient is not None]
+                [gradient.square().sum() for gradient in gradients if gradient is not None]
             ).sum().backward()
             return [leaf.grad for leaf in leaves]
 
@@ -229,12 +232,12 @@ class Autograd(TorchFunctions):
 
         wanted = penalise(normalise, torch.float64)
         try:
-            found = penalise(lambda x, w, b: Norm.apply(x, w, b, eps), torch.float32)
+            computed = penalise(lambda x, w, b: Norm.apply(x, w, b, eps), torch.float32)
         except RuntimeError:
             return True
         pairs = [
             (got, want)
-            for got, want in zip(found, wanted, strict=True)
+            for got, want in zip(computed, wanted, strict=True)
             if got is not None and want is not None
         ]
         return len(pairs) == len(BITS) and all(

@@ -22,27 +22,17 @@ from typing import Any
 
 from course_lib.base.plain import decode, encode
 from course_lib.grading.cases.plan import CaseLaunch
-from course_lib.grading.submission import kernel_check, shortcuts
+from course_lib.grading.kind import find_kind, find_mode
 from course_lib.grading.submission.source import Unreadable
 from course_lib.launching.faults import Fault, FaultKind, Misuse, Raised
-from course_lib.sandbox.machine import Machine, Stopped, begin_case, write_whole
+from course_lib.sandbox.machine import Exchange, Machine, Stopped
 
 REFUSED = "Refused"  # the type under which a refusal by the exercise's rules is written
-_RUNNERS = {
-    "cpu": ("interpreted", "Interpreter"), "gpu": ("compiled", "Gpu"),
-    "torch": ("functions", "TorchFunctions"),
-    "numpy": ("functions", "NumPyFunctions"), "autograd": ("autograd_child", "Autograd"),
-    "tests": ("tests_child", "Tests"),
-}  # fmt: skip
 
 
 def make_machine(mode: str) -> Machine:
-    """Make the object that runs cases in ``mode``.
-
-    The modes are "cpu" (kernels, interpreted), "gpu" (compiled), "torch", "numpy" and "autograd"
-    (functions), and "tests" (of kernels).
-    """
-    module, name = _RUNNERS[mode]
+    """Make the object that runs cases in the mode of this name."""
+    module, name = find_mode(mode).runner.split(":")
     return _CaseMachine(
         getattr(importlib.import_module(f"course_lib.grading.execution.{module}"), name)()
     )
@@ -60,33 +50,31 @@ class _CaseMachine(Machine):
     def start(self) -> None:
         self.runs.open_device()
 
-    def work(self, job: dict[str, Any], folder: Path) -> None:
+    def work(self, job: dict[str, Any], exchange: Exchange) -> None:
         """Run every case of the job. Once the learner's code has run, nothing that this process
         does can be trusted."""
-        file, runs = folder / "kernels.py", self.runs
+        file, runs = exchange.place_file("kernels.py"), self.runs
         try:
             code = _compile(file, job["rules"])
             module = _import(file, code)
         except Unreadable as refused:
-            write_whole(folder / "import.error", _describe_refused(refused))
+            exchange.write("import.error", _describe_refused(refused))
             return
         except Stopped:
             raise
         except BaseException as error:
-            write_whole(folder / "import.error", _described(error, str(file)))
+            exchange.write("import.error", _described(error, str(file)))
             return
         cases = [decode(CaseLaunch, case) for case in job["cases"]]
         runs.begin(module, code, cases, job["rules"])
         for number, case in enumerate(cases):
-            begin_case(folder, number)
+            exchange.begin_case(number)
             if number in job["left_out"]:
                 continue
             data, error = b"", None
             try:
                 data = runs.run(
-                    getattr(module, case.entry_point),
-                    case,
-                    (folder / f"{number:02}.in").read_bytes(),
+                    getattr(module, case.entry_point), case, exchange.read(f"{number:02}.in")
                 )
             except Stopped:
                 raise
@@ -94,19 +82,17 @@ class _CaseMachine(Machine):
                 error = raised
             sys.stdout.flush()
             if runs.refusal is not None:  # even if the code has caught the exception
-                write_whole(
-                    folder / f"{number:02}.error", _describe_refused(runs.refusal, in_case=True)
-                )
+                exchange.write(f"{number:02}.error", _describe_refused(runs.refusal, in_case=True))
                 return
             if error is not None:
                 lost = runs.lost(error)
-                write_whole(folder / f"{number:02}.error", _described(error, str(file), lost))
+                exchange.write(f"{number:02}.error", _described(error, str(file), lost))
                 if lost:
                     return
                 continue
             if runs.misuse is not None:
-                write_whole(folder / f"{number:02}.error", _described(runs.misuse, str(file)))
-            write_whole(folder / f"{number:02}.out", data)
+                exchange.write(f"{number:02}.error", _described(runs.misuse, str(file)))
+            exchange.write(f"{number:02}.out", data)
 
 
 def _compile(file: Path, rules: dict[str, Any] | None) -> types.CodeType:
@@ -118,12 +104,7 @@ def _compile(file: Path, rules: dict[str, Any] | None) -> types.CodeType:
     tree = ast.parse(text, str(file))
     if rules is not None:
         tree.body[:0] = ast.parse(rules["given"]).body  # imports that the text does not contain
-        forbidden = shortcuts.Shortcuts(rules["forbidden"])
-        if rules["kind"] == "kernel":
-            kernel_check.check(tree, text, rules["file"])
-            shortcuts.check_shortcuts(tree, forbidden, rules["file"])
-        else:
-            shortcuts.check(tree, forbidden, rules["file"])
+        find_kind(rules["kind"]).check_code(tree, text, rules["forbidden"], rules["file"])
     linecache.getlines(str(file))
     return compile(ast.fix_missing_locations(tree), str(file), "exec", dont_inherit=True)
 

@@ -170,7 +170,7 @@ def _listening(function, wanted: dict[str, tuple[int, int | None]]) -> Iterator[
     None is no limit. Calls under another name count. Where there is a limit, another function of
     the file may not be called instead: a few times per allowed call are enough for every helper.
     """
-    module, found = vars(sys.modules[function.__module__]), []
+    module, faults = vars(sys.modules[function.__module__]), []
     lines: dict[str, list[int]] = {name: [] for name in wanted}
 
     def listen(name: str, called):
@@ -185,7 +185,7 @@ def _listening(function, wanted: dict[str, tuple[int, int | None]]) -> Iterator[
     module.update({name: listen(name, other) for name, other in called.items()})
     try:
         with _counting(module, limits) as lines_by_code:
-            yield found
+            yield faults
     finally:
         module.update(called)
     for name, (least, most) in wanted.items():
@@ -197,14 +197,14 @@ def _listening(function, wanted: dict[str, tuple[int, int | None]]) -> Iterator[
                 " its own"
             )
             words = words.format(caller=caller, name=name, line=describe_line(at[0]))
-            found.append(Misuse(FaultKind.CALLS, words, line=at[0]))
+            faults.append(Misuse(FaultKind.CALLS, words, line=at[0]))
         elif most is not None and len(at) > most:
-            found.append(_describe_often(caller, name, at, most))
+            faults.append(_describe_often(caller, name, at, most))
         elif len(at) < least:
             words = _(
                 "`{caller}` calls `{name}` {count} times, where at least {least} are asked for"
             )
-            found.append(
+            faults.append(
                 Misuse(
                     FaultKind.UNCALLED,
                     words.format(caller=caller, name=name, count=len(at), least=least),
@@ -213,7 +213,7 @@ def _listening(function, wanted: dict[str, tuple[int, int | None]]) -> Iterator[
     most_of_others = _CALLS_OF_HELPERS * (1 + max(limits, default=0))
     for code, at in lines_by_code.items():
         if any(limits) and len(at) > most_of_others:
-            found.append(_describe_often(function.__name__, code.co_name, at, most_of_others))
+            faults.append(_describe_often(function.__name__, code.co_name, at, most_of_others))
 
 
 _CALLS_OF_HELPERS = 8  # calls of one helper per allowed call, such as one for each array
@@ -317,12 +317,14 @@ class NumPyFunctions(Functions):
             raise Misuse(FaultKind.INPUT, words, "", line) from None
         for name, array in arrays.items():
             after = array.shape, array.strides, array.dtype
-            for what, was, now in zip(
+            for property_name, was, now in zip(
                 ("shape", "strides", "dtype"), before[name], after, strict=True
             ):
                 if was != now:
                     changes.append(
-                        Misuse(FaultKind.INPUT, _describe_change(name, what, was, now), name)
+                        Misuse(
+                            FaultKind.INPUT, _describe_change(name, property_name, was, now), name
+                        )
                     )
 
     def make_array(self, numbers):
@@ -338,8 +340,10 @@ class NumPyFunctions(Functions):
                 self.np.ndarray: _("a subclass of np.ndarray, "),
                 self.np.generic: _("one number, "),
             }
-            what = next((words for base, words in kinds.items() if issubclass(kind, base)), "")
-            self.refuse(t, f"{what}`{kind.__name__}`")
+            description = next(
+                (words for base, words in kinds.items() if issubclass(kind, base)), ""
+            )
+            self.refuse(t, f"{description}`{kind.__name__}`")
         if tuple(value.shape) != t.shape or not (
             value.dtype == view.dtype or (t.any_dtype and value.dtype.kind in "fiub")
         ):
@@ -350,11 +354,11 @@ class NumPyFunctions(Functions):
 
 def _list_frames(error: BaseException) -> list:
     """Return the traceback's entries, the innermost first."""
-    found, at = [], error.__traceback__
-    while at is not None:
-        found.append(at)
-        at = at.tb_next
-    return found[::-1]
+    frames, entry = [], error.__traceback__
+    while entry is not None:
+        frames.append(entry)
+        entry = entry.tb_next
+    return frames[::-1]
 
 
 class TorchFunctions(Functions):
@@ -457,7 +461,8 @@ class TorchFunctions(Functions):
             yield changes
         for name, tensor in inputs.items():
             after = self.describe(tensor)
-            changed = next((what for what, was in before[name].items() if was != after[what]), None)
+            differing = [key for key, was in before[name].items() if was != after[key]]
+            changed = differing[0] if differing else None
             if changed in ("address", "version"):
                 words = _("{name} is an input and is changed in place{line}").format(
                     name=name, line=""
@@ -490,8 +495,10 @@ class TorchFunctions(Functions):
             value = self.torch.tensor(value, dtype=view.dtype)
         kind = type(value)
         if kind is not self.torch.Tensor:
-            what = _("a subclass of torch.Tensor, ") if issubclass(kind, self.torch.Tensor) else ""
-            self.refuse(t, f"{what}`{kind.__name__}`")
+            description = (
+                _("a subclass of torch.Tensor, ") if issubclass(kind, self.torch.Tensor) else ""
+            )
+            self.refuse(t, f"{description}`{kind.__name__}`")
         if tuple(value.shape) != t.shape or not (
             value.dtype == view.dtype or (t.any_dtype and not value.is_complex())
         ):

@@ -93,13 +93,13 @@ class Interpreter(CaseRunner):
                 max_steps=_MAX_STEPS,
                 patience=patience,
             )
-            found = find_misuse(outcome)
+            misuse = find_misuse(outcome)
             self.given_up = self.given_up or next(
                 (wait for wait in outcome.given_up if wait.tries > 1), None
             )
-            if found is not None:
+            if misuse is not None:
                 # A write to an input usually races as well. Report the write: it is the cause.
-                raise watch.written or found
+                raise watch.written or misuse
         self.misuse = find_worst(self.misuse, watch.find_misuse())
         return placed.read_memory()
 
@@ -115,8 +115,10 @@ def _find_unlike(case: CaseLaunch, memory: bytes) -> Misuse | None:
         values = np.frombuffer(memory, np.float32, count=t.elements, offset=t.start).reshape(
             t.shape
         )
-        first = values[:, :1]
-        unlike = np.argwhere((values != first) & ~(np.isnan(values) & np.isnan(first)))
+        first_column = values[:, :1]
+        unlike = np.argwhere(
+            (values != first_column) & ~(np.isnan(values) & np.isnan(first_column))
+        )
         if len(unlike):
             row, column = map(int, unlike[0])
             words = _("{name}[{row}, {column}] has other bits than {name}[{row}, 0]").format(
@@ -133,7 +135,7 @@ def find_misuse(outcome: Schedule) -> Misuse | None:
         of_race = (race.first.program, race.second.program)
         # A loop that has tried only once does not wait.
         waits = [
-            found for found in outcome.given_up if found.step.program in of_race and found.tries > 1
+            wait for wait in outcome.given_up if wait.step.program in of_race and wait.tries > 1
         ]
         if waits:
             words = _("{race} Before that {wait}.").format(race=race.message, wait=waits[0].message)

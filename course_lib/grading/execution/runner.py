@@ -10,42 +10,30 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from course_lib.base.errors import EnvironmentFault
-from course_lib.base.files import TemporaryFolder
 from course_lib.base.plain import decode, encode
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
 from course_lib.grading.cases.plan import CaseLaunch, Plan
 from course_lib.grading.execution.case_runner import KERNEL_NAMES
+from course_lib.grading.kind import Mode, find_mode
 from course_lib.grading.submission.source import Kernels
 from course_lib.grading.verdict import PRINTED_CHARACTERS
 from course_lib.launching.far import measure_far
 from course_lib.launching.faults import Raised
 from course_lib.sandbox import jobs
-from course_lib.sandbox.isolation import Needs
-from course_lib.sandbox.jobs import JobAnswer, ResourceLimits, read_file
-from course_lib.sandbox.machine import ServerKind
+from course_lib.sandbox.jobs import JobAnswer, ResourceLimits
 from course_lib.sandbox.stage import Stage
 
+# the names of what a job gets and leaves; see child.py
+_FILE, _IMPORT_ERROR = "kernels.py", "import.error"
+_NO_CASES: dict[str, Any] = {"cases": [], "rules": None}  # a job that only imports the file
 _ERROR_BYTES = 64 << 10
 _MOST_LINES = 10_000_000
 # the most characters of an exception's text, of a fault's words and of a type's name
 _TEXT_CHARACTERS, _WORDS_CHARACTERS, _NAME_CHARACTERS = 4000, 1000, 200
-
-
-def _make_kind(mode: str) -> ServerKind:
-    make = "course_lib.grading.execution.child:make_machine"
-    # CUDA cannot be used after a fork: each job opens the GPU itself, and the server never does
-    if mode == "gpu":
-        return ServerKind(make, mode, "gpu", Needs.GPU)
-    return ServerKind(make, mode, "cpu")
-
-
-# the kind of server for each mode of a check
-KINDS = {mode: _make_kind(mode) for mode in ("cpu", "gpu", "torch", "numpy", "autograd", "tests")}
 
 
 @dataclass
@@ -103,52 +91,47 @@ def run(
     EnvironmentFault if the GPU does not answer, if what the process needs cannot be imported, or if
     this machine has not the tier that was asked for.
     """
-    limits = limits or ResourceLimits.for_mode(mode)
-    if mode == "gpu":
+    way = find_mode(mode)
+    if way.compiles:
         _gpu.check_health()
-    result = _run_once(kernels, plans, mode, limits, take, is_over)
-    return (
-        _run_once(kernels, plans, mode, limits, take, is_over)
-        if result.ended == "killed"
-        else result
-    )
+    result = _run_once(kernels, plans, way, limits or way.limits, take, is_over)
+    if result.ended == "killed":
+        result = _run_once(kernels, plans, way, limits or way.limits, take, is_over)
+    return result
 
 
 def _run_once(
     kernels: Kernels,
     plans: list[Plan],
-    mode: str,
+    mode: Mode,
     limits: ResourceLimits,
     take: Callable[[int, bytes], None] | None,
     is_over: Callable[[], bool] | None,
 ) -> Run:
-    with TemporaryFolder("course-check-") as folder:
-        job = _write_job(folder, kernels, plans)
-        # On a CPU, reserve the address space of rows far apart beforehand. On a GPU the child
-        # allocates them, and reports if it cannot.
-        reserve = (
-            {}
-            if mode == "gpu"
-            else {
-                n: size
-                for n, case in enumerate(job["cases"])
-                if (size := measure_far(decode(CaseLaunch, case)))
-            }
-        )
-        look = None if take is None else _Arrivals(folder, plans, take).look
-        answer = jobs.run(
-            KINDS[mode],
-            job,
-            folder,
-            limits,
-            count=len(plans),
-            reserve=reserve,
-            look=look,
-            is_over=is_over,
-        )
-        result = _collect(folder, plans, answer)
-        _gpu.in_doubt = mode == "gpu" and result.ended != "finished"
-        return result
+    job = {"cases": [encode(CaseLaunch, plan) for plan in plans], "rules": kernels.rules}
+    # On a CPU, reserve the address space of rows far apart beforehand. On a GPU the child allocates
+    # them, and reports if it cannot.
+    sizes = (
+        [] if mode.compiles else [measure_far(decode(CaseLaunch, case)) for case in job["cases"]]
+    )
+    outputs = {_IMPORT_ERROR: _ERROR_BYTES}
+    for number, plan in enumerate(plans):
+        # one byte more, to see one that is too long
+        outputs |= {_name_output(number): plan.nbytes + 1, _name_error(number): _ERROR_BYTES}
+    answer = jobs.run(
+        mode.server,
+        job,
+        limits,
+        inputs=_list_inputs(kernels, plans),
+        outputs=outputs,
+        count=len(plans),
+        reserve={number: size for number, size in enumerate(sizes) if size},
+        look=None if take is None else _Arrivals(plans, take).look,
+        is_over=is_over,
+    )
+    result = _collect(plans, answer)
+    _gpu.in_doubt = mode.compiles and result.ended != "finished"
+    return result
 
 
 def run_rest(kernels: Kernels, mode: str) -> tuple[int, str] | None:
@@ -158,11 +141,17 @@ def run_rest(kernels: Kernels, mode: str) -> tuple[int, str] | None:
     Returns: the line, and words for what the code did; None if it did nothing that an instructor or
     its author should know.
     """
-    limits = replace(ResourceLimits.for_mode(mode), case=_REST_SECONDS, total=_REST_SECONDS)
-    with TemporaryFolder("course-rest-") as folder:
-        (folder / "kernels.py").write_text(kernels.rest, encoding="utf-8")
-        answer = jobs.run(KINDS[mode], {"cases": [], "rules": None}, folder, limits, count=0)
-        raised = _raised(folder / "import.error")
+    way = find_mode(mode)
+    limits = replace(way.limits, case=_REST_SECONDS, total=_REST_SECONDS)
+    answer = jobs.run(
+        way.server,
+        _NO_CASES,
+        limits,
+        inputs={_FILE: kernels.rest.encode()},
+        outputs={_IMPORT_ERROR: _ERROR_BYTES},
+        count=0,
+    )
+    raised = _read_raised(answer, _IMPORT_ERROR)
     if answer.stage is Stage.STARTING or (raised is None and answer.exit_code == 0):
         return None
     if raised is not None:
@@ -191,13 +180,14 @@ _ENDED = N_("ended its own process")
 class _Arrivals:
     """Passes on the bytes of each case once, as soon as they are complete."""
 
-    def __init__(self, folder: Path, plans: list[Plan], take: Callable[[int, bytes], None]):
-        self.folder, self.take = folder, take
+    def __init__(self, plans: list[Plan], take: Callable[[int, bytes], None]):
+        self.take = take
         self.awaited = {number: plan.nbytes for number, plan in enumerate(plans)}
 
-    def look(self) -> None:
+    def look(self, read: jobs.Read) -> None:
         for number, size in list(self.awaited.items()):
-            if (data := _bytes(self.folder / f"{number:02}.out", size)) is not None:
+            data = read(_name_output(number), size + 1)
+            if data is not None and len(data) == size:
                 del self.awaited[number]
                 self.take(number, data)
 
@@ -207,7 +197,7 @@ def warm(mode: str) -> None:
 
     Raises: EnvironmentFault or WorkerFailure if it does not start.
     """
-    jobs.warm(KINDS[mode])
+    jobs.warm(find_mode(mode).server)
 
 
 class _GpuHealth:
@@ -223,16 +213,9 @@ class _GpuHealth:
         """
         if not self.in_doubt:
             return
-        with TemporaryFolder("course-probe-") as folder:
-            (folder / "kernels.py").write_text("")
-            # Making a context is enough, because it uses the GPU. No kernel is run.
-            answer = jobs.run(
-                KINDS["gpu"],
-                {"cases": [], "rules": None},
-                folder,
-                ResourceLimits.for_mode("gpu"),
-                count=0,
-            )
+        gpu = find_mode("gpu")
+        # Making a context is enough, because it uses the GPU. No kernel is run.
+        answer = jobs.run(gpu.server, _NO_CASES, gpu.limits, inputs={_FILE: b""}, count=0)
         if answer.stage is Stage.STARTING:
             raise self._describe_silence(answer.printed)
         self.in_doubt = False
@@ -251,25 +234,30 @@ class _GpuHealth:
 _gpu = _GpuHealth()
 
 
-def _write_job(folder: Path, kernels: Kernels, plans: list[Plan]) -> dict[str, Any]:
-    (folder / "kernels.py").write_text(kernels.source, encoding="utf-8")
+def _list_inputs(kernels: Kernels, plans: list[Plan]) -> dict[str, bytes]:
+    """Return what the child gets, by name: the code, and the memory of each case."""
+    inputs = {_FILE: kernels.source.encode()}
     for number, plan in enumerate(plans):
-        (folder / f"{number:02}.in").write_bytes(
-            b"".join(tensor.initial_bytes() for tensor in plan.tensors)
-        )
+        inputs[f"{number:02}.in"] = b"".join(tensor.initial_bytes() for tensor in plan.tensors)
     under_test = [
         (plan.kernel_under_test, bool(plan.constexprs["backward"]))
         for plan in plans
         if plan.kernel_under_test
     ]
-    if under_test:
-        (folder / KERNEL_NAMES).write_text(json.dumps(under_test))
-    return {"cases": [encode(CaseLaunch, plan) for plan in plans], "rules": kernels.rules}
+    return inputs | ({KERNEL_NAMES: json.dumps(under_test).encode()} if under_test else {})
 
 
-def _collect(folder: Path, plans: list[Plan], answer: JobAnswer) -> Run:
+def _name_output(number: int) -> str:
+    return f"{number:02}.out"
+
+
+def _name_error(number: int) -> str:
+    return f"{number:02}.error"
+
+
+def _collect(plans: list[Plan], answer: JobAnswer) -> Run:
     result = Run(
-        "finished", printed=_without(folder, answer.printed)[-PRINTED_CHARACTERS:],
+        "finished", printed=_without(answer.folder, answer.printed)[-PRINTED_CHARACTERS:],
         tier=answer.tier, left_out=answer.left_out,
         signal=answer.signal,
     )  # fmt: skip
@@ -277,15 +265,15 @@ def _collect(folder: Path, plans: list[Plan], answer: JobAnswer) -> Run:
         result.ended = "not started"
         return result
     stopped = answer.cause_of_end
-    result.import_error = _raised(folder / "import.error")
+    result.import_error = _read_raised(answer, _IMPORT_ERROR)
     if result.import_error is not None:
         return result
     for number, plan in enumerate(plans):
         if number in result.left_out:
             continue
-        data = _bytes(folder / f"{number:02}.out", plan.nbytes)
-        raised = _raised(folder / f"{number:02}.error")
-        if data is not None:
+        data = answer.outputs.get(_name_output(number))
+        raised = _read_raised(answer, _name_error(number))
+        if data is not None and len(data) == plan.nbytes:
             result.data[number] = data
             # The case finished, and has a fault.
             if raised is not None and raised.fault is not None:
@@ -306,32 +294,27 @@ def _collect(folder: Path, plans: list[Plan], answer: JobAnswer) -> Run:
     return result
 
 
-def _bytes(file: Path, size: int) -> bytes | None:
-    """Return the content of a plain file of that size; None for anything else."""
-    data = read_file(file, size + 1)
-    return data if data is not None and len(data) == size else None
-
-
-def _raised(file: Path) -> Raised | None:
+def _read_raised(answer: JobAnswer, name: str) -> Raised | None:
     """Return the exception that a case reports, if the report has the form in which the child
     writes it."""
-    data = read_file(file, _ERROR_BYTES)
     try:
-        raised = decode(Raised, json.loads(data or ""))
+        raised = decode(Raised, json.loads(answer.outputs.get(name, b"")))
     except (ValueError, RecursionError):
         return None
     most = _TEXT_CHARACTERS if raised.fault is None else _WORDS_CHARACTERS
-    text = _without(file.parent, raised.text)[-most:]
+    text = _without(answer.folder, raised.text)[-most:]
     fault = raised.fault and replace(raised.fault, words=text)
     line = raised.line if 0 < (raised.line or 0) < _MOST_LINES else None
     return replace(raised, type=raised.type[:_NAME_CHARACTERS], text=text, line=line, fault=fault)
 
 
-def _without(folder: Path, text: str) -> str:
+def _without(folder: str, text: str) -> str:
     """Return the text without the job's folder, so that two checks of one file give the same
-    message."""
+    message. ``folder`` is "" if nothing could name it."""
+    if not folder:
+        return text
     return (
-        text.replace(f"{folder}/kernels.py", _("your file"))
+        text.replace(f"{folder}/{_FILE}", _("your file"))
         .replace(f"{folder}/", "")
-        .replace(str(folder), _("the check's folder"))
+        .replace(folder, _("the check's folder"))
     )

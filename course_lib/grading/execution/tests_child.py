@@ -57,18 +57,18 @@ class Tests(TorchFunctions):
     def attend(self, confine: Callable[[], None]) -> None:
         """Start the companion. It confines itself, as this process will, and answers until this
         process ends."""
-        here, there = socket.socketpair()
+        own_end, companions_end = socket.socketpair()
         if os.fork() == 0:
             try:
                 isolation.die_with_parent()
-                here.close()
-                os.dup2(there.detach(), _CHANNEL)
+                own_end.close()
+                os.dup2(companions_end.detach(), _CHANNEL)
                 os.closerange(3, 1 << 20)
                 _Companion().serve(confine)
             finally:
                 os._exit(0)
-        there.close()
-        os.dup2(here.detach(), _CHANNEL)
+        companions_end.close()
+        os.dup2(own_end.detach(), _CHANNEL)
 
     def open_device(self) -> None:
         """Wait until the companion has the names of the kernels, and has removed the file with
@@ -210,17 +210,17 @@ def _ask(question: dict[str, Any], tensors: list[Tensor]) -> Any:
     answer = _receive()
     if answer is None:
         raise RuntimeError("the kernel under test was ended: its call took too much time or memory")
-    said, returned = answer
-    if "error" in said:
-        raise _ERRORS.get(said["error"], RuntimeError)(said["text"])
+    head, returned = answer
+    if "error" in head:
+        raise _ERRORS.get(head["error"], RuntimeError)(head["text"])
     for tensor in tensors:
-        own = _view_storage(tensor)
+        memory = _view_storage(tensor)
         for before, after in zip(storages, returned, strict=False):
-            if before.data_ptr() == own.data_ptr() and not torch.equal(before, after):
-                own.copy_(after)
+            if before.data_ptr() == memory.data_ptr() and not torch.equal(before, after):
+                memory.copy_(after)
                 torch.autograd.graph.increment_version(tensor)
-    outputs = _unpack(said["tensors"], [*storages, *returned[len(storages) :]])
-    return tuple(outputs) if said["several"] else outputs[0]
+    outputs = _unpack(head["tensors"], [*storages, *returned[len(storages) :]])
+    return tuple(outputs) if head["several"] else outputs[0]
 
 
 def _view_storage(tensor: Tensor) -> Tensor:
@@ -245,12 +245,12 @@ def _pack(tensors: list[Tensor]) -> tuple[list[dict[str, Any]], list[Tensor]]:
 
 
 def _unpack(described: list[dict[str, Any]], storages: list[Tensor]) -> list[Tensor]:
-    found = []
+    tensors = []
     for d in described:
         dtype = getattr(torch, d["dtype"])
         flat = torch.empty(0, dtype=dtype).set_(storages[d["storage"]].untyped_storage())
-        found.append(flat.as_strided(d["shape"], d["strides"], d["offset"]))
-    return found
+        tensors.append(flat.as_strided(d["shape"], d["strides"], d["offset"]))
+    return tensors
 
 
 def _send(said: dict[str, Any], storages: list[Tensor]) -> None:
@@ -265,14 +265,14 @@ def _receive() -> tuple[dict[str, Any], list[Tensor]] | None:
     """Return one message; None if the other process has ended."""
     if (head := _read(8)) is None or (plain := _read(struct.unpack("<q", head)[0])) is None:
         return None
-    said, storages = json.loads(plain), []
-    for size in said["sizes"]:
+    parsed_head, storages = json.loads(plain), []
+    for size in parsed_head["sizes"]:
         if (data := _read(size)) is None:
             return None
         storages.append(
             torch.frombuffer(data, dtype=torch.uint8) if data else torch.empty(0, dtype=torch.uint8)
         )
-    return said, storages
+    return parsed_head, storages
 
 
 def _read(size: int) -> bytearray | None:

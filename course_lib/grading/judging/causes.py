@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import translate
+from course_lib.grading.kind import find_kind
 
 _IDENTIFIERS = frozenset(
     "b c1 c2 db dskip dw dx dy eps lock mean n residual rstd total var w wdy x xhat y".split()
@@ -32,7 +33,7 @@ class Cause(NamedTuple):
         else:
             headline, question = (
                 (self.headline, self.question)
-                if kind == "kernel" or self.of_function is None
+                if self.of_function is None or find_kind(kind).is_of_kernels
                 else self.of_function
             )
         return translate(headline, "causes"), translate(question, "causes")
@@ -488,7 +489,8 @@ CAUSES: dict[str, Cause] = {
     "masked_off": Cause(
         "what a masked lane holds takes part",
         "A lane that a load masks off holds anything at all, unless `other=` says what: here it is"
-        " NaN. Which of your loads has a mask, and where does what such a lane holds go?",
+        " NaN or a huge number. Which of your loads has a mask, and where does what such a lane"
+        " holds go?",
     ),
     "not_0_past_the_end": Cause(
         "y does not hold 0 past the end of a row",
@@ -1219,10 +1221,30 @@ CAUSES: dict[str, Cause] = {
         "Which line writes a file, and does the exercise ask for one? The check looks at what comes"
         " back, and at no file.",
     ),
+    "too_many_processes": Cause(
+        "the code starts more threads or processes than a check has room for",
+        "Which line starts a thread or a process, and how often does it run? Does the exercise need"
+        " more than one?",
+    ),
+    "too_much_memory": Cause(
+        "the code takes more memory than a check has room for",
+        "Which line makes the largest tensor, of how many numbers is it, and how often does the"
+        " line run?",
+    ),
+    "not_in_the_sandbox": Cause(
+        "the code asks the system for what a check does not give",
+        "The check gives you tensors, and takes tensors back. Which line asks for a file, a process"
+        " or a connection, and does the exercise need it?",
+    ),
     "misaligned": Cause(
         "a tensor descriptor begins at an address that it cannot have",
         "A tensor descriptor begins at a multiple of 16 bytes. At which byte of its tensor does"
         " this one begin, in each program? Which loads take any address?",
+    ),
+    "shapes_differ": Cause(
+        "two blocks do not fit together",
+        "Which shape has each block in that line: one number per row, one per column, or a whole"
+        " tile? `[:, None]` makes a column out of a block of rows, and `[None, :]` a row.",
     ),
     "would_not_compile": Cause(
         "the kernel runs here, but a GPU's compiler refuses it",

@@ -1,15 +1,18 @@
 """Check whether a GPU's compiler accepts the kernel, also without a GPU: the interpreter runs code
 that the compiler refuses.
 
-Only kernels that passed are compiled: for a wrong one another verdict is more useful. The process
-that compiles takes seconds to start, so it is started while the cases run. It compiles while a case
-is run a second time.
+Only a kernel that passes needs the answer: for a wrong one another verdict is more useful. The
+process that compiles takes time to start, so it is started while the cases run. It compiles while a
+case is run a second time; if a person waits for the verdict, it compiles while the cases run, and
+stops at the first wrong one.
 """
 
 from __future__ import annotations
 
 import ast
+import threading
 from collections import OrderedDict
+from collections.abc import Callable
 from concurrent.futures import Future
 
 from course_lib import compiler
@@ -35,7 +38,7 @@ class CompilerFailure(Exception):
 
 class Compilation:
     """The compilation of one file's kernels. The constructor starts the process that compiles;
-    :meth:`ask` gives it the kernels."""
+    :meth:`ask` gives it the kernels, and :meth:`stop` ends it if the answer is not needed."""
 
     def __init__(self, kernels: Kernels, plans: list[Plan], file: str):
         self._source, self._file = kernels.source, file
@@ -50,12 +53,19 @@ class Compilation:
         }
         self._plans = _find_specialisations(plans)
         self._warmed = background.start(self._warm)
+        self._is_stopped = threading.Event()
         self._answer: Future[CompileError | None] | None = None
 
     def ask(self) -> None:
         """Begin to compile the kernels for each specialisation that the cases use, unless the same
-        text was accepted before."""
-        self._answer = background.start(self._compile)
+        text was accepted before, or this has begun. After :meth:`stop` it begins anew."""
+        if self._answer is None or self._is_stopped.is_set():
+            self._is_stopped = is_stopped = threading.Event()
+            self._answer = background.start(lambda: self._compile(is_stopped.is_set))
+
+    def stop(self) -> None:
+        """End the compilation. Whoever needs its answer all the same asks again."""
+        self._is_stopped.set()
 
     def find_refusal(self) -> CompileError | None:
         """Wait for the compiler. Returns the first refusal, or None.
@@ -63,8 +73,7 @@ class Compilation:
         Raises: CompilerFailure; EnvironmentFault if there is no compiler to ask on this machine;
         OSError.
         """
-        if self._answer is None:
-            self.ask()
+        self.ask()
         assert self._answer is not None
         return self._answer.result()
 
@@ -75,7 +84,7 @@ class Compilation:
         except (CourseError, OSError) as error:
             raise _describe_missing(error) from error
 
-    def _compile(self) -> CompileError | None:
+    def _compile(self, is_over: Callable[[], bool]) -> CompileError | None:
         asked = (self._source, tuple(repr(plan) for plan in self._plans))
         if asked in _accepted:
             return None
@@ -85,8 +94,12 @@ class Compilation:
         )
         refusal = None
         for _try in range(_TRIES):
+            if is_over():
+                return None
             try:
-                check_compiles(source, self._plans, arch=ARCH, limit=_LIMIT)
+                check_compiles(
+                    source, self._plans, arch=ARCH, limit=_LIMIT, is_over=self._is_stopped.is_set
+                )
             except CompileError as error:
                 if error.cause not in ("crash", "timeout"):
                     return error

@@ -45,11 +45,61 @@ def find_refusal(raised: Raised) -> str | None:
     return next((cause for cause, words in _REFUSALS if words.search(raised.text)), None)
 
 
+# Causes, and patterns for the errors with which the system refuses what code asks for: the type of
+# the error, and its words
+_REFUSALS_OF_SYSTEM = (
+    ("not_in_the_sandbox", re.compile(r"^PermissionError: ")),
+    ("too_many_processes", re.compile(r"can't start new thread|^BlockingIOError: ")),
+    (
+        "too_much_memory",
+        re.compile(r"^_?(Array)?MemoryError: |^RuntimeError: .*can't allocate memory"),
+    ),
+    ("writes_files", re.compile(r"^OSError: .*(No space left on device|quota exceeded)")),
+)
+
+
+def find_refusal_of_system(raised: Raised) -> str | None:
+    """Find the cause of an error that the system raised, because a check gives no such file,
+    process or memory; return None for any other error."""
+    said = f"{raised.type}: {raised.text}"
+    return next((cause for cause, words in _REFUSALS_OF_SYSTEM if words.search(said)), None)
+
+
 def find_refusal_of_triton(raised: Raised) -> str | None:
-    """Find the cause of an error that Triton's interpreter raised, from its words; return None for
-    any other error."""
-    is_address = raised.type == "AssertionError" and "must be 16-byte aligned" in raised.text
-    return "misaligned" if is_address else None
+    """Find the cause of an error that Triton raised, from its words; return None for any other
+    error."""
+    if raised.type == "AssertionError" and "must be 16-byte aligned" in raised.text:
+        return "misaligned"
+    return "shapes_differ" if explain_shapes(raised) else None
+
+
+# Triton's words for blocks that do not fit together
+_AXIS = re.compile(r"incompatible dimensions at index (\d+): (\d+) and (\d+)")
+_ADDRESSES = re.compile(r"Expected pointer argument to have shape (.*) but got (.*)")
+_ONE_ADDRESS = re.compile(r"(Value|Mask|Other) argument cannot be block type if pointer argument")
+
+
+def explain_shapes(raised: Raised) -> str:
+    """Say in a learner's words which blocks do not fit together; return "" for an error of another
+    kind."""
+    if found := _AXIS.search(raised.text):
+        axis, first, second = found.groups()
+        return _(
+            "Along axis {axis} one block has {first} elements and the other {second}. Both need the"
+            " same number there, or one of them 1."
+        ).format(axis=axis, first=first, second=second)
+    if found := _ADDRESSES.search(raised.text):
+        needed, given = (tuple(map(int, re.findall(r"\d+", shape))) for shape in found.groups())
+        return _(
+            "The addresses are a block of shape {given}, and what meets them there, a value or a"
+            " mask, makes the shape {needed}."
+        ).format(given=given, needed=needed)
+    if found := _ONE_ADDRESS.search(raised.text):
+        return _(
+            "There is one address for a whole block of numbers: `{argument}` is a block, and the"
+            " pointer is not."
+        ).format(argument=found[1].lower())
+    return ""
 
 
 def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
@@ -76,8 +126,8 @@ def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
 
 
 def find_plain_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
-    """Find the cause from accesses to memory alone. A lesson's step has no known wrong formulas,
-    and too few cases for other evidence."""
+    """Find the cause from accesses to memory alone. A lesson's step has too few cases for other
+    evidence, and its check compares the results with those of known mistakes."""
     failed = _list_failed(judged)
     if shared := _list_interleaved(failed):
         return shared[0][0].kind.cause

@@ -1,5 +1,5 @@
 """Name the cause by wrong formulas. A wrong formula computes the outputs of a solution with a known
-bug, in float64; see families/.
+bug, in float64; see exercises/.
 
 A formula is the bug if it reproduces the learner's outputs in every case, wrong and right ones, and
 if the wrong elements lie much nearer to it than to the right answer. This is much stronger evidence
@@ -27,10 +27,10 @@ def name_cause(judged: list[Judged], parts: dict[str, Part]) -> str | None:
     """Return the cause whose wrong formula explains every case of the first entry point that is
     wrong, or None.
 
-    If several formulas do, the first one counts, unless a later one is much nearer: families list
-    the likelier first, and formulas that are equal on paper are equally near. A formula may explain
-    some outputs only. If none explains all wrong outputs, each wrong output needs a formula, and
-    the cause is that of the first wrong output.
+    If several formulas do, the first one counts, unless a later one is much nearer: an exercise
+    lists the likelier first, and formulas that are equal on paper are equally near. A formula may
+    explain some outputs only. If none explains all wrong outputs, each wrong output needs a
+    formula, and the cause is that of the first wrong output.
     """
     for entry_point, part in parts.items():
         seen = [j for j in judged if j.plan.entry_point == entry_point and _is_comparable(j)]

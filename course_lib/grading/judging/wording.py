@@ -11,15 +11,16 @@ import numpy as np
 
 from course_lib.base.translation import gettext as _
 from course_lib.base.words import list_words
+from course_lib.catalog import Exercise
 from course_lib.grading.cases.plan import Plan
-from course_lib.grading.judging import diagnosis, location
+from course_lib.grading.judging import diagnosis, known_lines, location
 from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.elements import Element
 from course_lib.grading.judging.judge import Deviation, Judged
 from course_lib.grading.submission import places
 from course_lib.grading.submission.places import Span
 from course_lib.grading.verdict import Finding, Place
-from course_lib.launching.faults import FaultKind, Raised
+from course_lib.launching.faults import FaultKind, Group, Raised
 
 _LARGE = 4096.0  # cases with larger numbers are shown last: they are hard to work out by hand
 # allowed errors; a larger multiple says nothing, because almost no error is allowed there
@@ -300,20 +301,22 @@ def _name_element(output: str, index: tuple[int, ...]) -> str:
 
 
 def find_place(
-    judged: Judged, cause: str, file: str, text: str, entry_points: tuple[str, ...]
+    judged: Judged, cause: str, file: str, text: str, exercise: Exercise
 ) -> Place | None:
     """Find the line of the learner's ``text`` that the evidence of a failed case points to; return
     None if it points to none.
 
-    The result is the first of these that exists: code of the form that the cause names, among the
-    statements that feed the wrong output; the line of a fault; for a wrong number the only
-    assignment that makes it; the only line that stores or returns the wrong output. The mistake
-    itself may be elsewhere than in one of the last two, so these get a label that says what the
-    line does.
+    The result is the first of these that exists: code with the mistake that the cause names; the
+    line of a fault; for a wrong number the only assignment that makes it; the only line that stores
+    or returns the wrong output. The mistake itself may be elsewhere than in one of the last two, so
+    these get a label that says what the line does.
     """
-    tree = ast.parse(text)
-    flow = _find_flow(judged, tree, entry_points)
-    if flow is not None and (slip := location.find_slip(cause, flow)) is not None:
+    tree, entry_points = ast.parse(text), exercise.entry_points
+    try:
+        slip = None if _is_too_long(tree) else _find_slip(judged, cause, tree, exercise)
+    except RecursionError:  # ast.unparse and ast.dump recurse into a nested expression
+        slip = None
+    if slip is not None:
         return places.make_place(file, text, places.find_span(slip))
     if judged.fault:
         line = judged.fault.line
@@ -341,6 +344,36 @@ def find_place(
     span = _find_writing(judged.plan, subject, tree, entry_points)
     label = _("{output} is stored here") if judged.plan.grid else _("{output} is returned here")
     return span and places.make_place(file, text, span, label.format(output=subject))
+
+
+def _is_too_long(tree: ast.Module) -> bool:
+    """Return True if the file has far more syntax nodes than a solution has."""
+    return sum(1 for _ in ast.walk(tree)) > 10_000
+
+
+def _find_slip(
+    judged: Judged, cause: str, tree: ast.Module, exercise: Exercise
+) -> ast.expr | ast.stmt | None:
+    """Find the code with the mistake that ``cause`` names.
+
+    A statement much like that of a known mistake comes first; then what the rule of the cause finds
+    among the statements that feed the wrong output, unless the solution has that statement, too.
+    For an access outside a tensor, and for a write to an input, the access is known, and known
+    mistakes are not asked.
+    """
+    flow = _find_flow(judged, tree, exercise.entry_points)
+    slip = None if flow is None else location.find_slip(cause, flow)
+    if judged.fault and judged.fault.kind.group in _GROUPS_WITH_ACCESS:
+        return slip
+    known = known_lines.read(exercise, cause)
+    entry_points, entry_point = exercise.entry_points, judged.plan.entry_point
+    statement = known.find_wrong(places.list_functions_of(tree, entry_points, entry_point))
+    if slip is None:
+        return statement
+    home = places.find_statement(tree, slip)
+    if statement is None:
+        return None if known.is_right(home) else slip
+    return slip if home is statement else statement
 
 
 def _find_flow(
@@ -440,6 +473,7 @@ def _number_returned(plan: Plan, output: str) -> tuple[int, int]:
 
 _GRADIENTS = ["dx", "dw", "db", "eps"]  # backward returns a value for each argument of forward
 _STATISTICS = frozenset({"mean", "var", "rstd"})
+_GROUPS_WITH_ACCESS = (Group.OUTSIDE, Group.INPUT)
 
 
 def find_return(function: str, file: str, text: str) -> Place | None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise
+from course_lib.grading.kind import find_kind
 from course_lib.grading.submission import needed, oddities
 from course_lib.grading.submission.source import Kernels, Unreadable, check_imports, parse
 
@@ -26,22 +27,29 @@ def read_attempt(
 
     Raises: Unreadable if the text does not parse, or lacks an entry point.
     """
-    if _normalise(_cut_or_whole(exercise, unsolved, exercise.file)) == _normalise(
-        _cut_or_whole(exercise, text, name)
+    tree = parse(text, name)
+    if _list_code(exercise, parse(unsolved, exercise.file), exercise.file) == _list_code(
+        exercise, tree, name
     ):
         return None
-    return extract(exercise, text, name, given)
+    return _extract(exercise, tree, text, name, given)
 
 
 def extract(exercise: Exercise, text: str, name: str, given: str | None = None) -> Kernels:
     """Return the same as :func:`read_attempt`, also for a file that is as the course wrote it."""
-    tree = parse(text, name)
+    return _extract(exercise, parse(text, name), text, name, given)
+
+
+def _extract(
+    exercise: Exercise, tree: ast.Module, text: str, name: str, given: str | None
+) -> Kernels:
+    kind = find_kind(exercise.kind)
     if given is None:
-        check_imports(tree, name, _describe_needed(exercise.kind))
-    source = needed.cut(tree, text, name, exercise.entry_points, exercise.kind)
+        check_imports(tree.body, name, kind.describe_needed_imports())
+    cut = needed.cut(tree, name, exercise.entry_points, kind)
     if given is not None:
         check_imports(
-            parse(source, name),
+            cut.statements,
             name,
             _("The imports that a step needs are made for it; remove the line."),
         )
@@ -51,47 +59,34 @@ def extract(exercise: Exercise, text: str, name: str, given: str | None = None) 
         "file": name,
         "given": given or "",
     }
-    odd = () if exercise.kind == "kernel" else oddities.find_oddities(source)
-    line = 0 if given is not None else oddities.find_code_of_its_own(tree, source)
-    return Kernels(source, exercise.entry_points, rules, odd, text if line else "", line)
+    odd = () if kind.is_of_kernels else oddities.find_oddities(cut.statements)
+    line = 0 if given is not None else oddities.find_code_of_its_own(tree, cut.statements)
+    return Kernels(cut.write(text), exercise.entry_points, rules, odd, text if line else "", line)
 
 
-def _describe_needed(kind: str) -> str:
-    """Say which imports an exercise of this kind needs."""
-    if kind == "kernel":
-        return _(
-            "A kernel needs only `import triton` and `import triton.language as tl`; remove the"
-            " line."
-        )
-    if kind == "numpy":
-        return _("This exercise needs only `import numpy as np`; remove the line.")
-    return _("This exercise needs only `import torch`; remove the line.")
-
-
-def _cut_or_whole(exercise: Exercise, text: str, name: str) -> str:
-    """Return the entry points and what they need; the whole text if an entry point is missing."""
-    tree = parse(text, name)
+def _list_code(exercise: Exercise, tree: ast.Module, name: str) -> list[Any]:
+    """Return the entry points and what they need as plain data, to be compared; the whole file if
+    an entry point is missing. Comments, docstrings, imports and ``pass`` are left out."""
     try:
-        return needed.cut(tree, text, name, exercise.entry_points, exercise.kind)
+        cut = needed.cut(tree, name, exercise.entry_points, find_kind(exercise.kind))
     except Unreadable:
-        return text
+        cut = needed.Cut(tree.body)
+    return [*_outline(cut.statements), cut.alias]
 
 
-def _normalise(code: str) -> str:
-    """Return the code's syntax tree as text, without imports, docstrings and ``pass``."""
+def _outline(part: Any) -> Any:
+    """Return a node, a list of nodes or a value of a node as plain data, without its place."""
+    if isinstance(part, ast.AST):
+        return [type(part).__name__, *(_outline(value) for _name, value in ast.iter_fields(part))]
+    if isinstance(part, list):
+        return [_outline(item) for item in part if not _is_no_code(item)]
+    return repr(part)
 
-    class Strip(ast.NodeTransformer):
-        def visit(self, node: ast.AST) -> Any:
-            return (
-                None
-                if isinstance(node, ast.Pass | ast.Import | ast.ImportFrom)
-                else super().visit(node)
-            )
 
-        def visit_Expr(self, node: ast.Expr) -> ast.Expr | None:
-            return None if isinstance(node.value, ast.Constant) else node
-
-    return ast.dump(Strip().visit(ast.parse(code)))
+def _is_no_code(node: Any) -> bool:
+    if isinstance(node, ast.Expr):
+        return isinstance(node.value, ast.Constant)
+    return isinstance(node, ast.Pass | ast.Import | ast.ImportFrom)
 
 
 def describe_refusal(refused: Unreadable) -> dict[str, Any]:

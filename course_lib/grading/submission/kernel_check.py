@@ -93,8 +93,8 @@ def _expand_stars(tree: ast.Module) -> None:
             import triton.language as tl
 
             # an import needs at least one name
-            found = sorted(used.intersection(tl.__all__)) or ["float32"]
-            node.names = [ast.copy_location(ast.alias(name), node.names[0]) for name in found]
+            used_names = sorted(used.intersection(tl.__all__)) or ["float32"]
+            node.names = [ast.copy_location(ast.alias(name), node.names[0]) for name in used_names]
 
 
 class _Closed(Exception):

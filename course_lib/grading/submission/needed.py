@@ -11,35 +11,47 @@ from __future__ import annotations
 import ast
 import dis
 from collections.abc import Iterator
+from dataclasses import dataclass
 from types import CodeType
+from typing import TYPE_CHECKING
 
 from course_lib.base.translation import gettext as _
 from course_lib.base.words import list_words
 from course_lib.grading.submission.places import split_lines
 from course_lib.grading.submission.source import Unreadable, make_refusal
 
+if TYPE_CHECKING:
+    from course_lib.grading.kind import Kind
+
 _JIT = ("triton.jit", "triton.runtime.jit", "triton.runtime.jit.jit")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 
 
-def cut(tree: ast.Module, text: str, name: str, wanted: tuple[str, ...], kind: str) -> str:
-    """Return the source of ``wanted`` and of what they need. Each line keeps its number, and every
-    other line is empty.
+@dataclass(frozen=True)
+class Cut:
+    """The ``statements`` that are cut out of a file. If the entry points are methods of a class,
+    ``alias`` is a last line that gives them the names that the course calls."""
 
-    Args:
-        name: of the file, for messages.
-        kind: of the exercise: "kernel", or a kind of function.
+    statements: list[ast.stmt]
+    alias: str = ""
+
+    def write(self, text: str) -> str:
+        """Return the source, out of the ``text`` of the file. Each line keeps its number, and every
+        other line is empty."""
+        return _keep_lines(text, self.statements) + self.alias
+
+
+def cut(tree: ast.Module, name: str, wanted: tuple[str, ...], kind: Kind) -> Cut:
+    """Cut out ``wanted`` and what they need. ``name`` is the file's, for messages.
 
     Raises: Unreadable if an entry point is not there.
     """
-    find = _find_kernels if kind == "kernel" else _find_functions
-    last = find(tree, name, wanted)
-    keep = _find_needed(tree, [*wanted, *({last} if last else ())])
-    source = _keep_lines(text, keep)
-    if last:  # makes the methods of a class available under the names that the course calls
-        source += f"{', '.join(wanted)} = {', '.join(f'{last}.{method}' for method in wanted)}\n"
-    return source
+    owner = kind.find_entry_points(tree, name, wanted)
+    if owner is None:
+        return Cut(_find_needed(tree, list(wanted)))
+    methods = ", ".join(f"{owner}.{method}" for method in wanted)
+    return Cut(_find_needed(tree, [*wanted, owner]), f"{', '.join(wanted)} = {methods}\n")
 
 
 def list_imports(tree: ast.AST) -> Iterator[tuple[str, str]]:
@@ -72,7 +84,8 @@ def is_jit(decorator: ast.expr, imports: dict[str, str]) -> bool:
     return f"{imports.get(root, root)}{'.' * bool(rest)}{rest}" in _JIT
 
 
-def _find_kernels(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> None:
+def require_kernels(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> None:
+    """Raise Unreadable unless the file has all kernels of ``wanted``. ``name`` is the file's."""
     imports = dict(list_imports(tree))
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
     kernels = [function for function, node in functions.items() if is_jitted(node, imports)]
@@ -84,25 +97,25 @@ def _find_kernels(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> None:
                 "`{name}` has lost its decorator. Put `@triton.jit` on the line above it."
             ).format(name=kernel)
             raise make_refusal("no_kernel", name, functions[kernel], lost)
-        found = _("it has {names}").format(names=list_words(f"`{k}`" for k in kernels))
+        what_it_has = _("it has {names}").format(names=list_words(f"`{k}`" for k in kernels))
         words = _(
             "{file} has no kernel named `{name}`; {found}. The course launches the kernel by that"
             " name: give it back, or `course reset` the file."
         )
-        found = found if kernels else _("it has no @triton.jit function at all")
-        raise Unreadable("no_kernel", words.format(file=name, name=kernel, found=found))
+        what_it_has = what_it_has if kernels else _("it has no @triton.jit function at all")
+        raise Unreadable("no_kernel", words.format(file=name, name=kernel, found=what_it_has))
 
 
-def _find_functions(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> str | None:
+def find_functions(tree: ast.Module, name: str, wanted: tuple[str, ...]) -> str | None:
     """Return None if the functions are there, else the name of a class that has all of them as
     methods which need no object."""
-    bound = {found for node in tree.body for found in list_bound_in_file(node)}
+    bound = {bound_name for node in tree.body for bound_name in list_bound_in_file(node)}
     missing = next((function for function in wanted if function not in bound), None)
     if missing is None:
         return None
     classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    if found := next((node.name for node in classes if _has_methods(node, name, wanted)), None):
-        return found
+    if owner := next((node.name for node in classes if _has_methods(node, name, wanted)), None):
+        return owner
     functions = [node.name for node in tree.body if isinstance(node, Function)]
     has = [f"`{function}`" for function in functions] + [
         _("the class `{name}`").format(name=node.name) for node in classes
@@ -143,13 +156,13 @@ def _find_needed(tree: ast.Module, wanted: list[str]) -> list[ast.stmt]:
     file."""
     binds: dict[str, list[ast.stmt]] = {}
     for node in tree.body:
-        for found in list_bound_in_file(node):
-            before = binds.setdefault(found, [])
+        for bound_name in list_bound_in_file(node):
+            binding_it = binds.setdefault(bound_name, [])
             if isinstance(node, Function | ast.ClassDef):  # the last definition counts
-                before[:] = [
-                    other for other in before if not isinstance(other, Function | ast.ClassDef)
+                binding_it[:] = [
+                    other for other in binding_it if not isinstance(other, Function | ast.ClassDef)
                 ]
-            before.append(node)
+            binding_it.append(node)
     kept: dict[int, ast.stmt] = {}
     waiting, seen = list(wanted), set(wanted)
     while waiting:
@@ -161,10 +174,10 @@ def _find_needed(tree: ast.Module, wanted: list[str]) -> list[ast.stmt]:
             waiting += new
             seen |= new
     values = {
-        found
+        bound_name
         for node in kept.values()
         if not isinstance(node, _DEFINITIONS)
-        for found in list_bound_in_file(node)
+        for bound_name in list_bound_in_file(node)
     }
     return [
         node
@@ -213,11 +226,11 @@ def _list_globals(node: ast.stmt) -> set[str]:
         for field in ("annotation", "returns")
         if (note := getattr(part, field, None))
     ]
-    found = {part.id for note in notes for part in ast.walk(note) if isinstance(part, ast.Name)}
+    names = {part.id for note in notes for part in ast.walk(note) if isinstance(part, ast.Name)}
     compiled: set[str] = set()
     for code in codes:
         instructions = list(dis.get_instructions(code))
-        found |= {i.argval for i in instructions if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+        names |= {i.argval for i in instructions if i.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
         compiled |= {i.argval for i in instructions if isinstance(i.argval, str)} | {
             *code.co_varnames,
             *code.co_freevars,
@@ -225,7 +238,7 @@ def _list_globals(node: ast.stmt) -> set[str]:
         codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     # Python compiles only one branch of `if False` and of `a if True else b`. The names of the
     # other branch count as well.
-    return found | {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} - compiled
+    return names | {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} - compiled
 
 
 def _is_kept_always(node: ast.stmt) -> bool:
@@ -266,19 +279,21 @@ def _keep_lines(text: str, keep: list[ast.stmt]) -> str:
     out = [""] * len(lines)
     taken: set[int] = set()
     for node in keep:
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-        last = node.end_lineno or node.lineno
-        line = lines[last - 1].encode()
+        first_line = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+        last_line = node.end_lineno or node.lineno
+        line = lines[last_line - 1].encode()
         shared = (
             bool(line[node.end_col_offset :].split(b"#")[0].strip())
             or node.col_offset > 0
-            or first in taken
+            or first_line in taken
         )
-        if getattr(node, "decorator_list", []) and not lines[first - 1].lstrip().startswith("@"):
+        decorated = bool(getattr(node, "decorator_list", []))
+        if decorated and not lines[first_line - 1].lstrip().startswith("@"):
             shared = True  # the decorator's expression begins on a line below its `@`
         if shared:  # its lines hold other code, too
-            out[first - 1] += f"{'; ' if out[first - 1].strip() else ''}{ast.unparse(node)}"
+            separator = "; " if out[first_line - 1].strip() else ""
+            out[first_line - 1] += f"{separator}{ast.unparse(node)}"
         else:
-            out[first - 1 : last] = lines[first - 1 : last]
-        taken.update(range(first, last + 1))
+            out[first_line - 1 : last_line] = lines[first_line - 1 : last_line]
+        taken.update(range(first_line, last_line + 1))
     return "\n".join(out).rstrip("\n") + "\n"

@@ -57,13 +57,26 @@ _THREADS_OF_TORCH = frozenset("fork futures".split())
 _RUNS_TEXT = frozenset("eval exec compile __import__ globals vars".split())
 
 
-def find_oddities(cut: str) -> tuple[Oddity, ...]:
+def find_oddities(cut: list[ast.stmt]) -> tuple[Oddity, ...]:
     """Return the odd lines of the functions that were cut out of a file, each once, in the order of
     the file."""
     found: dict[int, Oddity] = {}
-    for line, words in sorted(_list_odd(ast.parse(cut))):
+    for line, words in sorted(_list_odd(ast.Module(cut, []))):
         found.setdefault(line, Oddity(line, words))
     return tuple(found.values())
+
+
+def _describe_attribute(node: ast.Attribute, libraries: set[str], has_torch: bool) -> str:
+    """Return what is odd about a use of an attribute, or "". ``libraries`` are the names that
+    imports bind."""
+    name = node.attr
+    if name in _FRAMES:
+        return f"reads `.{name}`, the insides of a running program"
+    if name in _DISPATCHER and has_torch:
+        return f"uses `.{name}`, which goes past PyTorch's dispatcher"
+    if words := _describe_way(name, of_library=find_root(node) in libraries):
+        return f"uses `{ast.unparse(node)}`, {words}"
+    return ""
 
 
 def _list_odd(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -74,17 +87,11 @@ def _list_odd(tree: ast.Module) -> Iterator[tuple[int, str]]:
     for node in ast.walk(tree):
         match node:
             case ast.Import() | ast.ImportFrom():
-                for path in _list_paths(node):
-                    if words := _describe_import(path):
-                        yield node.lineno, words
-            case ast.Attribute(attr=name) if name in _FRAMES:
-                yield node.lineno, f"reads `.{name}`, the insides of a running program"
-            case ast.Attribute(attr=name) if name in _DISPATCHER and has_torch:
-                yield node.lineno, f"uses `.{name}`, which goes past PyTorch's dispatcher"
-            case ast.Attribute(attr=name) if words := _describe_way(
-                name, of_library=find_root(node) in names
-            ):
-                yield node.lineno, f"uses `{ast.unparse(node)}`, {words}"
+                described = map(_describe_import, _list_paths(node))
+                yield from ((node.lineno, words) for words in filter(None, described))
+            case ast.Attribute():
+                if words := _describe_attribute(node, names, has_torch):
+                    yield node.lineno, words
             case ast.FunctionDef(name=name) if name in _MAKES_OBJECTS:
                 yield node.lineno, f"defines `{name}`, {_OUT_OF_BYTES}"
             case ast.keyword(arg="allow_pickle", value=value):
@@ -162,12 +169,17 @@ def _computes(annotation: ast.expr) -> bool:
     return any(isinstance(part, ast.Call | ast.Await | ast.Lambda) for part in parts)
 
 
-def find_code_of_its_own(tree: ast.Module, cut: str) -> int:
+def find_code_of_its_own(tree: ast.Module, cut: list[ast.stmt]) -> int:
     """Return the first line outside of ``cut`` with code that an import runs: a call, a loop, an
     assertion; 0 if there is none."""
-    kept = {node.lineno for node in ast.parse(cut).body}
+    lines_of_cut = {node.lineno for node in cut}
     return next(
-        (node.lineno for node in tree.body if node.lineno not in kept and _does_something(node)), 0
+        (
+            node.lineno
+            for node in tree.body
+            if node.lineno not in lines_of_cut and _does_something(node)
+        ),
+        0,
     )
 
 

@@ -35,6 +35,15 @@ def find_span(node: Located) -> Span:
     )
 
 
+def find_statement(tree: ast.Module, node: ast.expr | ast.stmt) -> ast.stmt:
+    """Return the innermost statement of ``tree`` that holds ``node``."""
+    return [
+        statement
+        for statement in ast.walk(tree)
+        if isinstance(statement, ast.stmt) and any(part is node for part in ast.walk(statement))
+    ][-1]
+
+
 def split_lines(text: str) -> list[str]:
     """Return the lines as Python counts them. str.splitlines also ends a line at a form feed or
     U+2028, which a comment may hold."""
@@ -209,6 +218,19 @@ _MOST_NAMES = 5
 
 def _is_read(name: ast.Name) -> bool:
     return isinstance(name.ctx, ast.Load)
+
+
+def list_functions_of(
+    tree: ast.Module, entry_points: tuple[str, ...], entry_point: str
+) -> list[ast.FunctionDef]:
+    """Return the functions that run for ``entry_point``: itself, the helpers, and the other entry
+    points that these name."""
+    functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+    running = [f for f in functions if f.name == entry_point or f.name not in entry_points]
+    for function in running:
+        names = {node.id for node in ast.walk(function) if isinstance(node, ast.Name)}
+        running += [f for f in functions if f.name in names and f not in running]
+    return [function for function in functions if function in running]
 
 
 def find_only_store(

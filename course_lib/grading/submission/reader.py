@@ -4,7 +4,6 @@ author may intend that."""
 from __future__ import annotations
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from course_lib.base import paths
@@ -13,13 +12,14 @@ from course_lib.base.translation import gettext as _
 from course_lib.base.worker import WorkerFailure
 from course_lib.catalog import Exercise
 from course_lib.catalog.texts import find_file, make_unsolved_text
+from course_lib.grading.kind import load_kinds
 from course_lib.grading.submission import attempt, source
 from course_lib.grading.submission.places import Span
 from course_lib.grading.submission.source import Kernels, Unreadable
 from course_lib.grading.verdict import Oddity
 from course_lib.sandbox import jobs
 from course_lib.sandbox.jobs import JobFailure, ResourceLimits
-from course_lib.sandbox.machine import Machine, ServerKind, begin_case, write_answer
+from course_lib.sandbox.machine import Exchange, Machine, ServerKind
 from course_lib.sandbox.stage import Stage
 
 KIND = ServerKind("course_lib.grading.submission.reader:make_machine")
@@ -81,22 +81,22 @@ def read(
             ).format(name=name, seconds=f"{SECONDS:g}"),
         ) from None
     if "unreadable" in answer:
-        said = answer["unreadable"]
-        span = Span(**said["span"]) if said["span"] else None
-        raise Unreadable(said["cause"], said["message"], said["what"], span)
+        refusal = answer["unreadable"]
+        span = Span(**refusal["span"]) if refusal["span"] else None
+        raise Unreadable(refusal["cause"], refusal["message"], refusal["what"], span)
     if "fault" in answer:
         raise EnvironmentFault(answer["fault"])
-    found = answer["kernels"]
-    if found is None:
+    kernels = answer["kernels"]
+    if kernels is None:
         return None
-    oddities = tuple(Oddity(**oddity) for oddity in found["oddities"])
+    oddities = tuple(Oddity(**oddity) for oddity in kernels["oddities"])
     return Kernels(
-        found["source"],
-        tuple(found["names"]),
-        found["rules"],
+        kernels["source"],
+        tuple(kernels["names"]),
+        kernels["rules"],
         oddities,
-        found["rest"],
-        found["rest_line"],
+        kernels["rest"],
+        kernels["rest_line"],
     )
 
 
@@ -132,8 +132,11 @@ class _Reader(Machine):
     """Parses a text, compares it with the unsolved one, and cuts the code out. Nothing of the text
     is run."""
 
-    def work(self, job: dict[str, Any], folder: Path) -> None:
-        begin_case(folder, 0)
+    def __init__(self) -> None:
+        load_kinds()
+
+    def work(self, job: dict[str, Any], exchange: Exchange) -> None:
+        exchange.begin_case(0)
         listed: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in job["exercise"].items()
@@ -143,10 +146,10 @@ class _Reader(Machine):
             unsolved = job["unsolved"]
             text = job["text"]
             name = job["name"]
-            found = attempt.read_attempt(exercise, unsolved, text, name, job["given"])
+            kernels = attempt.read_attempt(exercise, unsolved, text, name, job["given"])
         except Unreadable as unreadable:
-            write_answer(folder, {"unreadable": attempt.describe_refusal(unreadable)})
+            exchange.write_answer({"unreadable": attempt.describe_refusal(unreadable)})
         except EnvironmentFault as fault:
-            write_answer(folder, {"fault": str(fault)})
+            exchange.write_answer({"fault": str(fault)})
         else:
-            write_answer(folder, {"kernels": None if found is None else asdict(found)})
+            exchange.write_answer({"kernels": None if kernels is None else asdict(kernels)})

@@ -65,18 +65,18 @@ def check(tree: ast.Module, shortcuts: Shortcuts, file: str) -> None:
     check_shortcuts(tree, shortcuts, file)
     imports = dict(needed.list_imports(tree))
     bound = set(list_bound(tree))
-    known = bound | imports.keys() | set(dir(builtins)) | {"__file__", "__name__", "__spec__"}
+    defined = bound | imports.keys() | set(dir(builtins)) | {"__file__", "__name__", "__spec__"}
     for node in ast.walk(tree):
         if (
             isinstance(node, ast.Name)
             and isinstance(node.ctx, ast.Load)
-            and not known & {node.id, "*"}
+            and not defined & {node.id, "*"}
         ):
-            what = _(
+            words = _(
                 "`{name}` is used, and nothing in the file defines it. Is a part still missing, or"
                 " the name mistyped?"
             )
-            raise make_refusal("undefined_name", file, node, what.format(name=node.id))
+            raise make_refusal("undefined_name", file, node, words.format(name=node.id))
 
 
 def check_shortcuts(tree: ast.Module, shortcuts: Shortcuts, file: str) -> None:
@@ -120,19 +120,19 @@ def _list_names(
 
 def _list_own_attributes(tree: ast.Module) -> set[str]:
     """Return the attributes that classes of the file have, or that the file gives to objects."""
-    found = {
+    attributes = {
         node.attr
         for node in ast.walk(tree)
         if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)
     }
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
-            found.update(list_bound(ast.Module(node.body, [])))
+            attributes.update(list_bound(ast.Module(node.body, [])))
         elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("namedtuple"):
             texts = (
                 part.value
                 for part in ast.walk(node)
                 if isinstance(part, ast.Constant) and isinstance(part.value, str)
             )
-            found.update(word for text in texts for word in text.replace(",", " ").split())
-    return found
+            attributes.update(word for text in texts for word in text.replace(",", " ").split())
+    return attributes

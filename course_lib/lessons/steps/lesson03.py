@@ -9,7 +9,8 @@ import numpy as np
 from course_lib.lessons.steps.step import In, Out, Slip, Step, Try, WrongForm
 
 _SMALL = np.array([[0.25, -1.0, 0.5, 0.75, -0.5], [1.5, -0.25, 0.0, 0.25, -1.5]])
-_MEANS = np.array([[0.0], [10.0]])
+# A row has a number that is 0 and not its mean, so that no mask of the zeros is right by chance.
+_MEANS = np.array([[1.0], [10.0]])
 _LOUD = np.array([[300.0, -300.0, 280.0, -290.0], [1.0, 2.0, -1.0, -2.0]])
 _SQUARE = np.array([[1.0, 2.0, 6.0], [10.0, 20.0, 30.0], [-5.0, 0.0, 2.0]])
 
@@ -79,7 +80,7 @@ STEPS = (
         entry_point="two_pass_kernel",
         tries=(
             _find_variance(
-                "rows of five numbers in a block of eight, means 0 and 10", _SMALL + _MEANS, 8
+                "rows of five numbers in a block of eight, means 1 and 10", _SMALL + _MEANS, 8
             ),
             _find_variance(
                 "rows of five numbers in a block of eight, mean 10,000", _SMALL + 10_000.0, 8

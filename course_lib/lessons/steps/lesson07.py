@@ -14,6 +14,7 @@ _BLOCK = 8  # of the page's launches
 _COLUMNS = 32  # the longest row of the first hunt: the page prints it
 _SHAPE = (3, 4)  # of x in the second hunt
 _MAX_HALF = 65504
+_MAX_ERROR = 0.05  # of an element of y in the third hunt
 _MAX_INT = 2**31 - 1
 _MAX_COLUMNS = 65536
 _H100_BYTES = 80e9
@@ -63,6 +64,10 @@ def accept_layout(x: Any) -> str:
     )
 
 
+def _has_column_stride(x: torch.Tensor) -> bool:
+    return x.stride(1) != 1
+
+
 def _normalise(row: torch.Tensor) -> np.ndarray:
     numbers = row.double().cpu().numpy()
     return (numbers - numbers.mean()) / np.sqrt(numbers.var() + _EPS)
@@ -80,25 +85,38 @@ def accept_row(row: Any) -> str:
             f"`row` should be a list of eight numbers, each between -{_MAX_HALF} and {_MAX_HALF}."
         )
     half = numbers.astype(np.float16)
+    off = _find_error(half, _sum_half(half))
+    if not off <= _MAX_ERROR:
+        return ""
+    with np.errstate(over="ignore", invalid="ignore"):
+        in_order = np.add.accumulate(half)[-1]
+    tree = (
+        " From left to right the sum would fail; but a tree adds it up (lesson 06), lane i and lane"
+        " i + 4 first, and there the large numbers meet their opposites."
+    )
+    fails_in_order = not _find_error(half, in_order) <= _MAX_ERROR
+    return (
+        f"There the kernel loses little: no element of `y` is off by more than {off:.1g}."
+        f"{tree if fails_in_order else ''}"
+    )
+
+
+def _find_error(half: np.ndarray, total: np.float16) -> float:
+    """Return the largest error of the kernel's y, if ``total`` is its sum of the row."""
     exact = half.astype(np.float64)
     with np.errstate(over="ignore", invalid="ignore"):
         # a sum divided by a whole number is fp32, and so is all that follows
-        mean = np.float32(_sum_half(half)) / np.float32(_BLOCK)
-        deviation = exact - mean
-        off = np.abs(
-            deviation / np.sqrt((deviation**2).mean() + _EPS)
-            - (exact - exact.mean()) / np.sqrt(exact.var() + _EPS)
-        ).max()
-    if not off <= 0.05:
-        return ""
-    return f"There the kernel loses little: no element of `y` is off by more than {off:.1g}."
+        deviation = exact - np.float32(total) / np.float32(_BLOCK)
+        off = deviation / np.sqrt((deviation**2).mean() + _EPS)
+        return float(np.abs(off - (exact - exact.mean()) / np.sqrt(exact.var() + _EPS)).max())
 
 
 def _sum_half(numbers: np.ndarray) -> np.float16:
     """Return the sum in fp16, as a tree over the lanes adds it up."""
-    while numbers.size > 1:
-        half = numbers.size // 2
-        numbers = numbers[:half] + numbers[half:]
+    with np.errstate(over="ignore", invalid="ignore"):
+        while numbers.size > 1:
+            half = numbers.size // 2
+            numbers = numbers[:half] + numbers[half:]
     return numbers[0]
 
 
@@ -154,6 +172,13 @@ STEPS = (
             "The kernel has one stride for two tensors. It reads `x` in the right places, writes"
             " `y` in the wrong ones, and some of them lie behind the end of `y`."
         ),
+        other_debrief=(
+            _has_column_stride,
+            "Here already the load is wrong: the columns of your `x` do not follow each other"
+            " (`x.stride(1)` is not 1), and the kernel takes neighbours in memory for a row. It has"
+            " a second fault: one stride for two tensors. With `x[:, :4]` of a wider matrix it"
+            " reads `x` in the right places, and writes `y` in the wrong ones.",
+        ),
         slips=(
             Slip("torch.arange(18.0).reshape(3, 6)[:, :4]", "torch.arange(12.0).reshape(3, 4) + 1"),
             Slip(
@@ -189,6 +214,10 @@ STEPS = (
             Slip(
                 "[4100, 4096, 4096, 4096, 4096, 4096, 4096, 4096]",
                 "[70000, -300, 300, -300, 300, -300, 300, -300]",
+            ),
+            Slip(
+                "[4100, 4096, 4096, 4096, 4096, 4096, 4096, 4096]",
+                "[60000, 60000, -60000, -60000, 0, 0, 0, 0]",
             ),
             Slip("[4100, 4096, 4096, 4096, 4096, 4096, 4096, 4096]", "[300, -300]"),
         ),

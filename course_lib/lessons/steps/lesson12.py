@@ -83,7 +83,13 @@ STEPS = (
                 "kernel had to change.",
         slips=(
             Slip("while tl.atomic_cas(lock_ptr, 0, 1) == 1:\n        pass",
-                "tl.atomic_cas(lock_ptr, 0, 1)"),
+                "tl.atomic_cas(lock_ptr, 0, 1)", "a program goes on without the lock",
+                "Two programs try at the same time, and one of them gets the lock. What does the "
+                "other one do next?"),
+            Slip("tl.atomic_cas(lock_ptr, 0, 1) == 1", "tl.atomic_cas(lock_ptr, 0, 1) == 0",
+                "a program goes in while another one has the lock",
+                "`tl.atomic_cas` returns what the lock held before. For which answer is the lock "
+                "yours, and for which does your loop go on?"),
             Slip("tl.atomic_xchg(lock_ptr, 0)", "tl.atomic_xchg(lock_ptr, 1)"),
             Slip("tl.atomic_xchg(lock_ptr, 0)", "pass"),
         ),

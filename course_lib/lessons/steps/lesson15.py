@@ -85,7 +85,7 @@ STEPS = (
         kind="numpy",
         entry_point="report_us",
         tries=(
-            _time_try("the first call compiles", [310000, 50, 49, 51, 50, 48], 1, 50),
+            _time_try("the first call compiles", [310000, 50, 49, 51, 52, 48], 1, 50),
             _time_try(
                 "the first two calls are slow, and one in the middle was interrupted",
                 [9000, 70, 48, 50, 900, 49, 51, 52],
@@ -95,8 +95,8 @@ STEPS = (
             _time_try("no call to leave out", [12, 10, 11], 0, 11),
         ),
         question=(
-            "Which calls do not belong to the answer at all? Of the others, how many are above your"
-            " number, and how many below it?"
+            "Which calls do not belong to the answer at all? Of the others, what does one call that"
+            " was interrupted do to a mean, and what to a median?"
         ),
         debrief=(
             "A median forgets an interruption, a mean never does. `triton.testing.do_bench` gives"

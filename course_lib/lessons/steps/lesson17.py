@@ -103,6 +103,9 @@ STEPS = (
                 "a result that is off by 0.5 in one place", [1.0, 2.5, 3.0], [1.0, 2.0, 3.0], False
             ),
             _try_near(
+                "a result that is off by -0.5 in one place", [1.0, 1.5, 3.0], [1.0, 2.0, 3.0], False
+            ),
+            _try_near(
                 "a result of which one number is NaN", [1.0, _NAN, 3.0], [1.0, 2.0, 3.0], False
             ),
         ),

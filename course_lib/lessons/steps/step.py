@@ -189,6 +189,8 @@ class Step:
         debrief: one or two sentences after a pass about the purpose of the step. `code` in
             backquotes, here and in the question.
         tries: two or three small ones; none for a value.
+        other_debrief: for a value: a condition, and what is said in place of the debrief after a
+            pass with a value for which it holds: that value is right for another reason.
         accepts: for a value: returns "" if it is right, else the reason for the learner why it is
             not. The step's question follows, unless the reason ends in a question. May raise
             WrongForm.
@@ -204,6 +206,7 @@ class Step:
     tries: tuple[Try, ...] = ()
     accepts: Callable[[Any], str] | None = None
     slips: tuple[Slip, ...] = ()
+    other_debrief: tuple[Callable[[Any], bool], str] | None = None
 
     def __post_init__(self) -> None:
         is_value = self.kind == "value"
@@ -244,9 +247,20 @@ class Step:
             )
             for slip in self.slips
         )
+        other = self.other_debrief
         return replace(
-            self, question=translate(self.question), debrief=translate(self.debrief), slips=slips
+            self,
+            question=translate(self.question),
+            debrief=translate(self.debrief),
+            slips=slips,
+            other_debrief=None if other is None else (other[0], translate(other[1])),
         )
+
+    def write_debrief(self, value: Any) -> str:
+        """Return what is said after a pass with this value."""
+        if self.other_debrief is not None and self.other_debrief[0](value):
+            return self.other_debrief[1]
+        return self.debrief
 
 
 def _check_kernel_try(attempt: Try) -> list[tuple[bool, str]]:

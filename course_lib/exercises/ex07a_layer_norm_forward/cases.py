@@ -1,0 +1,14 @@
+"""LayerNorm forward, block by block (07a): its cases and wrong formulas."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from course_lib.exercises.layer_norm_kernels import BLOCKED_CASES, list_models, make_plan
+from course_lib.grading.cases.plan import Part
+
+PARTS = {
+    "layer_norm_blocked_kernel": Part(
+        BLOCKED_CASES, partial(make_plan, resident=False, reads=3), list_models
+    )
+}

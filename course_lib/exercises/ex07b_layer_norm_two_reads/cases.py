@@ -1,0 +1,77 @@
+"""LayerNorm with two reads (07b): its cases and wrong formulas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from course_lib.exercises.layer_norm_kernels import BLOCKED_CASES, list_models, make_plan
+from course_lib.exercises.wrong_formulas import apply_right, inverse_root, vary
+from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
+
+
+def _list_two_read_models() -> Iterator[tuple[str, Model]]:
+    yield from list_models()
+    yield "merge_between", lambda p: _merge_blocks(p, between=0.0)
+    yield "merge_between", lambda p: _merge_blocks(p, between=-1.0)
+    yield "merge_weights", lambda p: _merge_blocks(p, weigh=np.ones_like)
+    yield (
+        "short_chunk",
+        lambda p: _merge_blocks(p, weigh=lambda counts: np.full_like(counts, p.case.block)),
+    )
+    yield "padding_in_variance", lambda p: _merge_blocks(p, padding=True)
+    yield from vary(_stream_blocks, "short_chunk", whole_means=[True], whole_shares=[False, True])
+    yield "short_chunk", partial(_stream_blocks, whole_shares=True)
+
+
+def _merge_blocks(
+    p: Plan, weigh=lambda counts: counts, between: float = 1.0, padding: bool = False
+) -> Outputs:
+    """Return the outputs if the statistics of the blocks are merged with wrong weights, or with a
+    factor at the distance of the means."""
+    x, block = p.inputs["x"], p.case.block
+    blocks = [x[:, start : start + block] for start in range(0, p.case.N, block)]
+    counts = np.array([part.shape[1] for part in blocks], np.float64)
+    means = np.stack([part.mean(axis=1) for part in blocks], axis=1)
+    squares = np.stack(
+        [((part - part.mean(axis=1, keepdims=True)) ** 2).sum(axis=1) for part in blocks], axis=1
+    )
+    if padding:
+        squares += (block - counts) * means**2
+    weights = weigh(counts)
+    mean = (weights * means).sum(axis=1, keepdims=True) / weights.sum()
+    var = (squares + between * counts * (means - mean) ** 2).sum(axis=1, keepdims=True) / p.case.N
+    rstd = inverse_root(var, p.case.eps)
+    return {
+        "y": apply_right((x - mean) * rstd, p.inputs["w"], p.inputs["b"]),
+        "mean": mean[:, 0],
+        "rstd": rstd[:, 0],
+    }
+
+
+def _stream_blocks(p: Plan, whole_means: bool = False, whole_shares: bool = False) -> Outputs:
+    """Return the outputs if a last block that is not full counts as a full one: in its mean, in its
+    share of the row, or in both."""
+    x, block = p.inputs["x"], p.case.block
+    mean, M2 = np.zeros((len(x), 1)), np.zeros((len(x), 1))
+    for start in range(0, p.case.N, block):
+        part = x[:, start : start + block]
+        count = part.shape[1]
+        of_block = part.sum(axis=1, keepdims=True) / (block if whole_means else count)
+        weight = block if whole_shares else count
+        share, difference = weight / (start + weight), of_block - mean
+        mean = mean + difference * share
+        squares = ((part - of_block) ** 2).sum(axis=1, keepdims=True)
+        M2 = M2 + squares + difference**2 * share * start
+    rstd = inverse_root(M2 / p.case.N, p.case.eps)
+    y = apply_right((x - mean) * rstd, p.inputs["w"], p.inputs["b"])
+    return {"y": y, "mean": mean[:, 0], "rstd": rstd[:, 0]}
+
+
+PARTS = {
+    "layer_norm_two_reads_kernel": Part(
+        BLOCKED_CASES, partial(make_plan, resident=False, reads=2), _list_two_read_models
+    )
+}

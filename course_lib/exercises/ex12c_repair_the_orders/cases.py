@@ -1,0 +1,7 @@
+"""Repair the orders (12c): its cases."""
+
+from __future__ import annotations
+
+from course_lib.exercises.dw_kernels import ADD_TO_BUFFERS
+
+PARTS = {"add_to_buffers_kernel": ADD_TO_BUFFERS}
