@@ -169,6 +169,9 @@ _APPLIES: dict[str, Callable[[Judged], bool]] = {
     "store_outside": lambda j: (
         bool(j.outside) or (j.fault is not None and j.fault.kind is FaultKind.STORE)
     ),
+    "read_too_early": lambda j: (
+        j.fault is not None and j.fault.kind in (FaultKind.STALE, FaultKind.STALE_IN_AN_ORDER)
+    ),
     "offset_32_bit": lambda j: j.plan.case.is_far and not j.plan.case.has_far_columns,
     "column_offset_32_bit": lambda j: j.plan.case.has_far_columns,
     **dict.fromkeys(
