@@ -65,9 +65,7 @@ def _list_from_first_passed(records: dict[str, ExerciseProgress]) -> list[Exerci
 def _find_next_on_path(records: dict[str, ExerciseProgress]) -> Exercise | None:
     """Return the first exercise of the short path that is not passed; None if there is none, or if
     one that is not on the path is passed."""
-    required = [
-        exercise for exercise in _list_from_first_passed(records) if not exercise.optional
-    ]
+    required = [exercise for exercise in _list_from_first_passed(records) if not exercise.optional]
     if any(_is_passed(exercise, records) and not exercise.short_path for exercise in required):
         return None
     return next(

@@ -42,7 +42,7 @@ def write(file: Path) -> None:
         required=_describe_exercises(required, records),
         tasks=_describe_exercises(tasks, records),
         steps=status.tell_steps(),
-        made=len(made),
+        made=len(_describe_answers(made)),
         surprises=_describe_answers(surprises),
         recalled=_describe_answers(recalled),
     )

@@ -118,6 +118,7 @@ import triton
 import triton.language as tl
 from course_lib.lessons import predict, step
 
+
 # %% tags=["step"]
 def count_columns(N, length):
     begins = np.arange(0, N, length)  # the first column of each chunk

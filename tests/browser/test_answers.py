@@ -7,18 +7,18 @@ from __future__ import annotations
 def test_an_answer_opens_with_its_prediction_and_by_a_click(course, page, expect):
     course.run(
         "01_first_layer_norm",
-        'predict("01-shift")',
-        "print(normalise([102",
+        'predict("01-outlier")',
+        "for last in (9, 90",
         'predict("01-five")',
         "five = [[11",
         "five, 8",
         answers_open=False,
     )
-    shift = page.locator(".jp-OutputArea", has_text="[-1.5 -0.5").last
+    outlier = page.locator(".jp-OutputArea", has_text="9000:").last
     five = page.locator('[data-picture^="block_stepper-"]').last
     told = page.get_by_text("The lanes past the end load 0")
     expect(page.locator(".course-closed")).to_have_count(2)
-    expect(shift.locator("pre").last).to_be_hidden()
+    expect(outlier.locator("pre").last).to_be_hidden()
     expect(five).to_be_hidden()
     expect(told).to_have_count(0)
     course.shoot("answers-closed")
@@ -32,10 +32,10 @@ def test_an_answer_opens_with_its_prediction_and_by_a_click(course, page, expect
     expect(five.locator(".title")).to_have_text(
         "3 lanes past the end add mean² to the sum of squares"
     )
-    expect(shift.locator("pre").last).to_be_hidden()
+    expect(outlier.locator("pre").last).to_be_hidden()
 
     page.locator("summary", has_text="Answer. Predict first").first.click()
-    expect(shift.locator("pre").last).to_be_visible()
+    expect(outlier.locator("pre").last).to_be_visible()
     course.shoot("answers-open")
     course.theme("Dark")
     course.assert_readable(told)

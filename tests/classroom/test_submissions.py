@@ -642,12 +642,12 @@ def test_a_process_taken_over_by_an_archive_can_answer_what_it_likes(tmp_path, m
         {"members": [], "notes": [{}], "problem": ""},
         {"members": [], "notes": [], "problem": [1]},
     ):  # fmt: skip
-        monkeypatch.setattr(archives.jobs, "ask", lambda *_, answer=answer: answer)
+        monkeypatch.setattr(archives.jobs, "ask", lambda *_, answer=answer, **_named: answer)
         assert "no proper answer" in archives.unpack(tmp_path / "x.zip").problem, answer
     monkeypatch.setattr(
         archives.jobs,
         "ask",
-        lambda *_: {"members": [good] * 300, "notes": ["n\n"] * 99, "problem": ""},
+        lambda *_, **_named: {"members": [good] * 300, "notes": ["n\n"] * 99, "problem": ""},
     )
     found = archives.unpack(tmp_path / "x.zip")
     assert (

@@ -17,7 +17,7 @@ from course_lib.learner import progress, workspace
 from course_lib.lessons.prediction import find
 
 TASKS = sum(exercise.optional for exercise in catalog.exercises().values())
-SURPRISE, EXPECTED = find("03-ten-thousand"), find("03-spacing")
+SURPRISE, EXPECTED = find("03-ten-thousand"), find("03-ones")
 
 
 @pytest.fixture(autouse=True)
@@ -94,6 +94,9 @@ def test_the_page_escapes_what_a_learner_wrote_and_leaves_out_a_question_that_is
         "&lt;script&gt;alert(1)" in page
         and "<script>alert" not in page
         and "said of it" not in page
+    )
+    assert "1 predictions made in the lessons; 1 of the answers were a surprise." in page, (
+        "a question that is gone is not counted"
     )
 
 

@@ -51,7 +51,7 @@ def test_exercises_and_passes_arrive_and_what_was_there_is_kept(go_to, tmp_path)
     texts.find_file(FIRST).write_text("# mine, from the tab\n", encoding="utf-8")
     note(FIRST, PASS)
     note(SECOND, FAIL)
-    progress.note_prediction("00-backwards", "7", surprised=True)
+    progress.note_prediction("00-last", "7", surprised=True)
     assert carrying.pack(tmp_path / "work.zip").endswith(
         f"work.zip holds {FIRST.file}.py, your progress."
     )
@@ -69,7 +69,7 @@ def test_exercises_and_passes_arrive_and_what_was_there_is_kept(go_to, tmp_path)
         encoding="utf-8"
     ) == "# mine, from the machine\n" and kept.name in "".join(said)
     assert progress.record("00a").passed and progress.record("07a").passed
-    assert progress.read_predictions()["00-backwards"].said == "7"
+    assert progress.read_predictions()["00-last"].said == "7"
     before = list_files(machine)
     assert carrying.unpack(tmp_path / "work.zip") == [
         "Records of progress that were taken from the zip: 0."

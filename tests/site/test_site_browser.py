@@ -224,16 +224,16 @@ def test_a_chinese_page_has_chinese_fonts_in_both_themes(open_page):
 
 # What a reader may predict, and what it means; None is no prediction. A list is what is chosen.
 PREDICTED = {
-    "03-spacing": [
-        ("0,0625", 0.0625),
-        ("1/16", 0.0625),
-        ("0.063", 0.063),
+    "10-unit": [
+        ("0,1", 0.1),
+        ("1/10", 0.1),
+        ("0.1005", 0.1005),
         ("1", 1),
         ("2", 2),
         ("1/0", None),
         ("a lot", None),
     ],
-    "03-clamp": [("316.5", 316.5), ("300", 300)],
+    "15-written": [("46.4", 46.4), ("50", 50)],
     "03-ten-thousand": [
         (["numbers between about -30 and 30"], "numbers between about -30 and 30"),
         (["0 in every row"], "0 in every row"),
@@ -382,18 +382,18 @@ def test_each_page_leads_to_itself_in_the_other_language(site, links):
 
 
 def test_a_lesson_in_chinese_fits_judges_a_prediction_and_says_so_in_chinese(open_page):
-    opened = open_page("zh_CN/notebooks/02_rms_norm.html")
+    opened = open_page("zh_CN/notebooks/04_streaming_and_merging.html")
     for width in WIDTHS:
         opened.set_width(width)
         assert opened.page.evaluate(
             "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
         ), width
-    question = opened.page.locator('[data-question="02-padding"]')
-    question.locator("input").fill("3")
-    opened.page.locator('[data-answers="02-padding"] > summary').click()
+    question = opened.page.locator('[data-question="04-halves"]')
+    question.locator("input").fill("0")
+    opened.page.locator('[data-answers="04-halves"] > summary').click()
     # the fold says it anew when it is opened, an instant after what it said before is in view
     opened.page.wait_for_function(
-        """() => /^不是 3[^]*越界/.test(document.querySelector('[data-answers="02-padding"] .said').innerText)"""  # noqa: E501
+        """() => /^不是 0[^]*/.test(document.querySelector('[data-answers="04-halves"] .said').innerText)"""  # noqa: E501
     )
     assert opened.faults == []
 
