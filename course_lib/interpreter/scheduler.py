@@ -246,7 +246,7 @@ class Scheduler:
             step = program.spin.find_wait()
             holder = self.races.find_last_change(step.address, step.size)
             if holder is None:
-                who = _("nobody has changed it")
+                who = _("no program has changed the number there")
             else:
                 if holder.program == program.number:
                     who = _(
@@ -281,7 +281,11 @@ class Scheduler:
         first, others = waits[0], len(waits) - 1
         words = _("{count} more program waits") if others == 1 else _("{count} more programs wait")
         also = [words.format(count=others)] if others else []
-        words = _("{count} cannot start, because all {resident} slots are taken")
+        words = (
+            _("{count} cannot start, because the only slot is taken")
+            if self.schedule.resident == 1
+            else _("{count} cannot start, because all {resident} slots are taken")
+        )
         also += [words.format(count=left, resident=self.schedule.resident)] if left else []
         words = _(
             "Deadlock in {kernel}: find the line that should change {where}, and why no program"

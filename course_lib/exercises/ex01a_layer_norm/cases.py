@@ -86,6 +86,10 @@ def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
         )
     yield "rstd_not_applied", lambda p: wrong(p, root=lambda v, eps: 1.0)
     yield "wrong_axis", lambda p: wrong(p, centre=p.inputs["x"].mean())
+    yield (
+        "wrong_axis",
+        lambda p: wrong(p, centre=(m := p.inputs["x"].mean()), measure=lambda x, _: (x - m) ** 2),
+    )
     for axis in (0, 1):
         yield "wrong_axis", lambda p, axis=axis: _compute_with_mean_over(p, axis)
     yield "w_misapplied", lambda p: wrong(p, scale=lambda hat, w, b: hat * w[0] + b[0])

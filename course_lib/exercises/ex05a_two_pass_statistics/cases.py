@@ -21,6 +21,7 @@ from course_lib.exercises.statistics_kernels import (
 from course_lib.exercises.tensors import round_values
 from course_lib.exercises.wrong_formulas import (
     PADDING,
+    STEPS,
     SWEEPS,
     WRONG_STEPS,
     add_up_columns,
@@ -38,7 +39,7 @@ CASES = COMMON_CASES
 
 def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
     yield from list_finish_models()
-    yield from vary(save_two_sweeps, "padding_in_variance", padding=[True])
+    yield from vary(save_two_sweeps, "padding_in_variance", padding=[True], step=STEPS)
     yield from list_divisor_models(save_two_sweeps)
     for sweeps, padding, (cause, columns) in product(
         ("both", "mean", "variance"), (False, True), WRONG_STEPS

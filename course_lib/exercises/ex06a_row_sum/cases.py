@@ -79,10 +79,6 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     for cause, columns in (*WRONG_COLUMNS, ("block_not_accumulated", take_last_block)):
         yield cause, lambda p, columns=columns: _sum_rows(p.inputs["x"][:, columns(p.case)])
     yield "block_counted_again", _sum_running_sums
-    yield (
-        "same_block",
-        lambda p: _sum_rows(p.inputs["x"][:, : p.case.block], -(-p.case.N // p.case.block)),
-    )
     for value in PADDING:
         yield "mask_missing", lambda p, v=value: _sum_with_padding(p, v)
     yield "counted_by_every_lane", lambda p: _sum_rows(p.inputs["x"], p.case.block)

@@ -13,7 +13,7 @@ from course_lib.exercises.batteries import make_case
 from course_lib.exercises.cross_entropy import (
     compute_wrong,
     draw_target,
-    list_one_pass_models,
+    list_forward_models,
     place_per_row,
 )
 from course_lib.exercises.expectations import make_expected
@@ -249,7 +249,7 @@ def _list_linear_models() -> Iterator[tuple[str, Model]]:
         )
     yield "scale_misapplied", _scale_at_the_end
     yield "scale_misapplied", _leave_the_targets_logit
-    for cause, model in list_one_pass_models():
+    for cause, model in list_forward_models():
         yield cause, lambda p, model=model: model(_with_logits(p))
     yield from list_dtype_models(lambda p: compute_wrong(_with_logits(p)), ("h", "w"))
 
