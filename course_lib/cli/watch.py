@@ -58,7 +58,8 @@ def watch(exercise_id: str | None) -> int:
 def _explain_keys() -> str:
     words = _("next/hint/list/solution/run again/quit").split("/")
     return "  ".join(
-        f"[bold]{key}[/bold] {what}" for key, what in zip("nhlsrq", words, strict=True)
+        f"[bold]{key}[/bold] {description}"
+        for key, description in zip("nhlsrq", words, strict=True)
     )
 
 
@@ -142,12 +143,14 @@ class Checker:
         raise outcome
 
     @staticmethod
-    def _check(exercise: Exercise, outcome: list[Verdict | BaseException], told: list[str]) -> None:
+    def _check(
+        exercise: Exercise, outcome: list[Verdict | BaseException], sentences: list[str]
+    ) -> None:
         try:
             # imports NumPy, so it is imported after the screen has appeared
             from course_lib.grading.check import check
 
-            outcome.append(check(exercise, tell_first_failure=told.append))
+            outcome.append(check(exercise, tell_first_failure=sentences.append))
         except BaseException as error:
             outcome.append(error)  # raised again by finished(), in the thread that has the terminal
 
@@ -274,21 +277,21 @@ class WatchSession:
     def _hint(self) -> None:
         """Show the hints taken so far. The first hint counts, and so does each further one that is
         taken while they are shown."""
-        taken = self.records.get(self.current.id, ExerciseProgress()).hints
+        hints_taken = self.records.get(self.current.id, ExerciseProgress()).hints
         available = len(self.current.hints)
-        if not taken or self._hints_shown:
+        if not hints_taken or self._hints_shown:
             self._show(next_hint(self.current))
             self.records = progress.read()
-            taken = min(taken + 1, available)
+            hints_taken = min(hints_taken + 1, available)
         else:
-            self._show(hints(self.current, taken))
+            self._show(hints(self.current, hints_taken))
         more = (
             _("h once more shows hint {number} of {total}.")
-            if taken < available
+            if hints_taken < available
             else _("That was the last hint.")
         )
         self.message = join_sentences(
-            more.format(number=taken + 1, total=available), _("Esc goes back to the verdict.")
+            more.format(number=hints_taken + 1, total=available), _("Esc goes back to the verdict.")
         )
         self._hints_shown = True
 
@@ -329,7 +332,7 @@ class WatchSession:
             self._type(typed + key.lower(), exercises)
 
     def _type(self, text: str, exercises: list[Exercise]) -> None:
-        found = next(
+        index = next(
             (
                 n
                 for n, e in enumerate(exercises)
@@ -337,11 +340,11 @@ class WatchSession:
             ),
             None,
         )
-        if found is None:
+        if index is None:
             self._typed = ""
             self.message = _("No exercise begins with {text}.").format(text=repr(text))
         else:
-            self._typed, self._selected = text, found
+            self._typed, self._selected = text, index
 
     def _show(self, body: RenderableType, message: str = "") -> None:
         self._body, self.scroll, self.message, self._hints_shown = body, 0, message, False
@@ -361,13 +364,16 @@ class WatchSession:
             Group(status.progress_bar(self.records, bar), title, Rule(style="dim")), columns
         )
         idle = "" if checking else f"[dim]{_('Save the file to check it.')}[/dim]"
-        said = _(". ").join(filter(None, [checking, escape(self.message)]))
-        said = said or (_("go to: {typed}").format(typed=self._typed) if listing else idle)
+        status_line = _(". ").join(filter(None, [checking, escape(self.message)]))
+        status_line = status_line or (
+            _("go to: {typed}").format(typed=self._typed) if listing else idle
+        )
         list_keys = _(
             "[bold]↑ ↓[/bold] or an ID choose  [bold]Enter[/bold] go there  [bold]Esc[/bold] back"
         )
         footer = rendered(
-            Group(Rule(style="dim"), said, list_keys if listing else _explain_keys()), columns
+            Group(Rule(style="dim"), status_line, list_keys if listing else _explain_keys()),
+            columns,
         )
         space = max(1, rows - len(header) - len(footer))
         body = self._list(columns, space) if listing else self._page(columns, space)
@@ -379,13 +385,13 @@ class WatchSession:
             self.scroll = 0
             return lines
         self.scroll = min(self.scroll, len(lines) - space + 1)
-        left = len(lines) - self.scroll - (space - 1)
+        lines_left = len(lines) - self.scroll - (space - 1)
         more = (
             _("… {left} more line: ↓ or space")
-            if left == 1
+            if lines_left == 1
             else _("… {left} more lines: ↓ or space")
         )
-        words = more.format(left=left) if left else _("the end: ↑ or b goes back")
+        words = more.format(left=lines_left) if lines_left else _("the end: ↑ or b goes back")
         return (
             lines[self.scroll : self.scroll + space - 1]
             + rendered(f"[reverse] {words} [/reverse]", columns)[:1]
