@@ -38,8 +38,8 @@ class WorkerFailure(Exception):
     """A worker that gave no answer and was killed. ``printed``: the end of its log since the last
     question."""
 
-    def __init__(self, what: str, printed: str):
-        super().__init__(what)
+    def __init__(self, problem: str, printed: str):
+        super().__init__(problem)
         self.printed = printed
 
     @property
@@ -59,14 +59,14 @@ class WorkerDied(WorkerFailure):
     def __init__(self, code: int | None, printed: str):
         self.code = code
         if code is None:
-            what = "closed its output"
+            ending = "closed its output"
         else:
-            what = (
+            ending = (
                 f"was ended by {_name_signal(-code)}"
                 if code < 0
                 else f"ended with exit code {code}"
             )
-        super().__init__(what, printed)
+        super().__init__(ending, printed)
 
 
 @dataclass(frozen=True)
@@ -259,12 +259,12 @@ class Worker:
     def _send(self, data: bytes, deadline: float, seconds: float) -> None:
         """Write ``data``. If the worker has ended, return without an error: the read that follows
         reports how it ended."""
-        stdin, rest = _pipes(self._started())[0].fileno(), memoryview(data)
+        stdin, unsent = _pipes(self._started())[0].fileno(), memoryview(data)
         with contextlib.suppress(BrokenPipeError):
-            while rest and self._wait_for(stdin, select.POLLOUT, deadline, seconds):
+            while unsent and self._wait_for(stdin, select.POLLOUT, deadline, seconds):
                 # the pipe has less room than one write needs
                 with contextlib.suppress(BlockingIOError):
-                    rest = rest[os.write(stdin, rest) :]
+                    unsent = unsent[os.write(stdin, unsent) :]
 
     def _read_line(
         self, deadline: float, seconds: float, look: Callable[[], None] | None = None
@@ -298,10 +298,10 @@ class Worker:
         poll.register(descriptor, event)
         while True:
             exited = not self.alive  # read before the poll: output from before its end counts
-            left = deadline - time.monotonic()
-            if left <= 0 and not exited:  # also for a worker that writes without pause
+            seconds_left = deadline - time.monotonic()
+            if seconds_left <= 0 and not exited:  # also for a worker that writes without pause
                 raise WorkerTimeout(f"gave no answer within {seconds:g} s", self._log_tail())
-            if poll.poll(0 if exited else 1000 * min(left, _LOOK_SECONDS)):
+            if poll.poll(0 if exited else 1000 * min(seconds_left, _LOOK_SECONDS)):
                 return True
             if exited:
                 return False
