@@ -178,26 +178,28 @@ def _atomic_rmw(
     operation: Any, addresses: np.ndarray, values: np.ndarray, mask: np.ndarray, order: Any
 ) -> np.ndarray:
     apply = _APPLIED[operation.name]
-    given = np.broadcast_to(values, addresses.shape).ravel()
+    operands = np.broadcast_to(values, addresses.shape).ravel()
     live = _find_live(mask, addresses.shape)
     with np.errstate(all="ignore"):
         return _update(
-            addresses, live, values.dtype, lambda lane, old: apply(old, given[lane : lane + 1])
+            addresses, live, values.dtype, lambda lane, old: apply(old, operands[lane : lane + 1])
         )
 
 
 def _atomic_cas(
     addresses: np.ndarray, expected: np.ndarray, values: np.ndarray, order: Any
 ) -> np.ndarray:
-    wanted = np.broadcast_to(expected, addresses.shape).ravel()
-    given = np.broadcast_to(values, addresses.shape).ravel()
+    expected_lanes = np.broadcast_to(expected, addresses.shape).ravel()
+    new_values = np.broadcast_to(values, addresses.shape).ravel()
     live = np.ones(addresses.shape, bool)
     return _update(
         addresses,
         live,
         values.dtype,
         lambda lane, old: (
-            given[lane : lane + 1] if old.tobytes() == wanted[lane : lane + 1].tobytes() else old
+            new_values[lane : lane + 1]
+            if old.tobytes() == expected_lanes[lane : lane + 1].tobytes()
+            else old
         ),
     )
 
