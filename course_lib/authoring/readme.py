@@ -186,9 +186,8 @@ def write_kernels(kinds: tuple[str, ...], columns: tuple[int, ...]) -> str:
     compared = [entry for entry in entries if entry["to_peer"]]
     behind = sum(entry["to_peer"] > PEER_MARGIN for entry in compared)
     ahead = sum(entry["to_peer"] < 1 / PEER_MARGIN for entry in compared)
-    versions = (
-        f"PyTorch {reference.versions['torch'].split('+')[0]}, Triton {reference.versions['triton']}"
-    )
+    torch, triton = reference.versions["torch"].split("+")[0], reference.versions["triton"]
+    versions = f"PyTorch {torch}, Triton {triton}"
     return (
         "\n".join(lines)
         + f"\n\n{reference.label()}, {versions}, fp16. Of the {len(compared)} shapes with many rows"

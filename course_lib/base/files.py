@@ -125,7 +125,7 @@ def keep_copy(path: Path, folder: Path, now: datetime | None = None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     copy = folder / f"{path.stem}-{stamp}{path.suffix}"
     number = 2
-    while not _reserved(copy):
+    while not _reserve(copy):
         copy = folder / f"{path.stem}-{stamp}-{number}{path.suffix}"
         number += 1
     try:
@@ -136,7 +136,7 @@ def keep_copy(path: Path, folder: Path, now: datetime | None = None) -> Path:
     return copy
 
 
-def _reserved(path: Path) -> bool:
+def _reserve(path: Path) -> bool:
     """Create ``path`` as an empty file; return False if the name is taken. Safe against other
     processes that try the same name."""
     try:

@@ -152,7 +152,7 @@ def shown(path: Path) -> str:
     return make_visible_line(str(path))
 
 
-def located(name: str) -> Path:
+def locate(name: str) -> Path:
     """Return the path that :func:`shown` gave as ``name``."""
     short_name, *parts = Path(name).parts
     places = {short: place for place, short in _list_places()}

@@ -259,7 +259,7 @@ class Worker:
     def _send(self, data: bytes, deadline: float, seconds: float) -> None:
         """Write ``data``. If the worker has ended, return without an error: the read that follows
         reports how it ended."""
-        stdin, unsent = _pipes(self._started())[0].fileno(), memoryview(data)
+        stdin, unsent = _pipes(self._require_process())[0].fileno(), memoryview(data)
         with contextlib.suppress(BrokenPipeError):
             while unsent and self._wait_for(stdin, select.POLLOUT, deadline, seconds):
                 # the pipe has less room than one write needs
@@ -269,13 +269,13 @@ class Worker:
     def _read_line(
         self, deadline: float, seconds: float, look: Callable[[], None] | None = None
     ) -> bytes:
-        stdout, searched = _pipes(self._started())[1].fileno(), 0
+        stdout, searched = _pipes(self._require_process())[1].fileno(), 0
         while (end := self._received.find(b"\n", searched)) < 0:
             searched = len(self._received)
             ready = self._wait_for(stdout, select.POLLIN, deadline, seconds, look)
             data = os.read(stdout, 1 << 20) if ready else b""
             if not data:
-                raise WorkerDied(_wait(self._started(), _LAST_SECONDS), self._log_tail())
+                raise WorkerDied(_wait(self._require_process(), _LAST_SECONDS), self._log_tail())
             self._received += data
         line = bytes(self._received[:end])
         del self._received[: end + 1]
@@ -312,10 +312,10 @@ class Worker:
 
     def _has_unasked_output(self) -> bool:
         poll = select.poll()
-        poll.register(_pipes(self._started())[1].fileno(), select.POLLIN)
+        poll.register(_pipes(self._require_process())[1].fileno(), select.POLLIN)
         return bool(self._received or poll.poll(0))
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _require_process(self) -> subprocess.Popen[bytes]:
         if self.process is None:
             raise RuntimeError("this worker has not been started, or was ended by another thread")
         return self.process

@@ -482,11 +482,13 @@ class _Run:
 
     def _take_fingerprints(self, collected: Collected) -> dict[str, array[int]]:
         return {
-            name: array("I", sorted(similarity.take_fingerprint(member.data, self._given(name))))
+            name: array(
+                "I", sorted(similarity.take_fingerprint(member.data, self._hash_unsolved(name)))
+            )
             for name, member in collected.files.items()
         }
 
-    def _given(self, exercise_id: str) -> frozenset[int]:
+    def _hash_unsolved(self, exercise_id: str) -> frozenset[int]:
         """Return the hashes of the unsolved text, which the course wrote and every file of an
         exercise shares."""
         if exercise_id not in self._unsolved:
@@ -563,7 +565,7 @@ class _Run:
             for name, text in edits.read_variants(exercise).items()
         }
         return [
-            (name, similarity.take_fingerprint(text.encode(), self._given(exercise.id)))
+            (name, similarity.take_fingerprint(text.encode(), self._hash_unsolved(exercise.id)))
             for name, text in published.items()
         ]
 

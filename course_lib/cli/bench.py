@@ -120,9 +120,9 @@ def _read_selection(
 ) -> dict[str, Any]:
     """Return the values of the options that were given."""
     options = {
-        "columns": columns and _numbers(columns),
+        "columns": columns and _split_numbers(columns),
         "dtype": dtype,
-        "providers": providers and _names(providers),
+        "providers": providers and _split_names(providers),
     }
     return {name: value for name, value in options.items() if value}
 
@@ -219,7 +219,7 @@ def _measure(
         selection["providers"] = tuple(p for p in selection["providers"] if p in module.PROVIDERS)
         if not selection["providers"]:
             return None
-    return _recalled(name, alone=alone, **selection) if stored else module.measure(**selection)
+    return _recall(name, alone=alone, **selection) if stored else module.measure(**selection)
 
 
 def _paragraph(text: str, width: int) -> str:
@@ -241,7 +241,7 @@ def _refuse_unknown_providers(names: tuple[str, ...], modules: dict[str, ModuleT
             )
 
 
-def _recalled(
+def _recall(
     kind: str,
     *,
     alone: bool,
@@ -276,7 +276,7 @@ def _recalled(
     return measured.only(columns, providers)
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def _split_numbers(text: str) -> tuple[int, ...]:
     try:
         columns = tuple(int(part) for part in text.split(","))
     except ValueError:
@@ -286,7 +286,7 @@ def _numbers(text: str) -> tuple[int, ...]:
     return columns
 
 
-def _names(text: str) -> tuple[str, ...]:
+def _split_names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(","))
 
 

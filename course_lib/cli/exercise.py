@@ -38,7 +38,7 @@ def check(
     Raises: CourseError if there is no such exercise, or the secret cannot be used; OSError if its
     file cannot be read.
     """
-    exercise = status.chosen(exercise_id)
+    exercise = status.choose(exercise_id)
     # progress is the learner's: its last verdict is one that Check gives again, and its pass one
     # that Check gave
     is_learners_file = file is None and secret_file is None
@@ -102,7 +102,7 @@ def hints(exercise: Exercise, count: int) -> str:
 
 
 def hint(exercise_id: str | None) -> int:
-    exercise = status.chosen(exercise_id)
+    exercise = status.choose(exercise_id)
     hints = next_hint(exercise)
     if exercise_id is None:
         show(f"{exercise.id} {escape(exercise.title)}")
@@ -130,13 +130,13 @@ def solution(exercise_id: str, confirmed: bool) -> int:
     text = texts.make_plain_solution(exercise)
     progress.note_solution_seen(exercise.id)
     if sys.stdout.isatty():
-        show(highlighted(text))
+        show(highlight(text))
     else:
         print(text, end="")
     return 0
 
 
-def highlighted(text: str) -> Syntax:
+def highlight(text: str) -> Syntax:
     """Return source code in colours, with numbered lines; a line that is too long for the terminal
     is wrapped."""
     from rich.syntax import Syntax  # imports a lexer that only this function needs

@@ -82,7 +82,7 @@ def _is_passed(exercise: Exercise, records: dict[str, ExerciseProgress]) -> bool
     return exercise.id in records and records[exercise.id].passed
 
 
-def chosen(exercise_id: str | None) -> Exercise:
+def choose(exercise_id: str | None) -> Exercise:
     """Return the exercise of that id, or the next one if no id was given.
 
     Raises: CourseError if there is no such exercise, or none was named and all are passed.

@@ -71,7 +71,7 @@ class VerdictView:
             return []
         quotation = quote_line(place, width)
         file = Text(
-            f"{self.told.file}:{place.line}", Style(link=paths.located(place.file).as_uri())
+            f"{self.told.file}:{place.line}", Style(link=paths.locate(place.file).as_uri())
         )
         lead = [Text(place.lead)] if place.lead else []
         lines = [Text.assemble((quotation.gutter, "dim"), quotation.source)]

@@ -24,8 +24,8 @@ from course_lib.base.translation import join_sentences
 from course_lib.base.words import list_words
 from course_lib.catalog import Exercise, texts
 from course_lib.cli import screen, status
-from course_lib.cli.exercise import highlighted, hints, next_hint, note
-from course_lib.cli.screen import Screen, rendered
+from course_lib.cli.exercise import highlight, hints, next_hint, note
+from course_lib.cli.screen import Screen, render
 from course_lib.cli.terminal import say, show
 from course_lib.cli.verdict_view import verdict_view
 from course_lib.grading.report import describe_status
@@ -47,7 +47,7 @@ def watch(exercise_id: str | None) -> int:
     Raises: CourseError if there is no such exercise; KeyboardInterrupt.
     """
     if sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
-        _watch_on_screen(status.chosen(exercise_id))
+        _watch_on_screen(status.choose(exercise_id))
     else:
         _watch_in_lines(
             [catalog.get(exercise_id)] if exercise_id else list(catalog.exercises().values())
@@ -128,7 +128,7 @@ class Checker:
         wrong yet."""
         return "".join(self._told)
 
-    def finished(self) -> tuple[Exercise, Verdict | CourseError] | None:
+    def take_result(self) -> tuple[Exercise, Verdict | CourseError] | None:
         """Return the result of a check that has ended since the last call: a verdict, or why there
         is none.
 
@@ -152,7 +152,9 @@ class Checker:
 
             outcome.append(check(exercise, tell_first_failure=sentences.append))
         except BaseException as error:
-            outcome.append(error)  # raised again by finished(), in the thread that has the terminal
+            outcome.append(
+                error
+            )  # raised again by take_result(), in the thread that has the terminal
 
 
 class WatchSession:
@@ -178,7 +180,7 @@ class WatchSession:
 
     # ---- what happens
 
-    def saved(self, exercise: Exercise) -> None:
+    def note_save(self, exercise: Exercise) -> None:
         self.changes += 1
         if exercise == self.current:
             self.check_wanted = True
@@ -310,7 +312,7 @@ class WatchSession:
     def _show_solution(self) -> None:
         text = texts.make_plain_solution(self.current)
         progress.note_solution_seen(self.current.id)
-        self._show(highlighted(text), _("Esc goes back to the verdict."))
+        self._show(highlight(text), _("Esc goes back to the verdict."))
 
     def _press_in_list(self, key: str) -> None:
         exercises, typed = list(catalog.exercises().values()), self._typed or ""
@@ -360,7 +362,7 @@ class WatchSession:
             f"[bold]{self.current.id} {escape(self.current.title)}[/bold] "
             f" {status.link(self.current)}"
         )
-        header = rendered(
+        header = render(
             Group(status.progress_bar(self.records, bar), title, Rule(style="dim")), columns
         )
         idle = "" if checking else f"[dim]{_('Save the file to check it.')}[/dim]"
@@ -371,7 +373,7 @@ class WatchSession:
         list_keys = _(
             "[bold]↑ ↓[/bold] or an ID choose  [bold]Enter[/bold] go there  [bold]Esc[/bold] back"
         )
-        footer = rendered(
+        footer = render(
             Group(Rule(style="dim"), status_line, list_keys if listing else _explain_keys()),
             columns,
         )
@@ -380,7 +382,7 @@ class WatchSession:
         return header + body + [[]] * (space - len(body)) + footer
 
     def _page(self, columns: int, space: int) -> list[list[Segment]]:
-        lines = rendered(self._body, columns)
+        lines = render(self._body, columns)
         if len(lines) <= space:
             self.scroll = 0
             return lines
@@ -394,7 +396,7 @@ class WatchSession:
         words = more.format(left=lines_left) if lines_left else _("the end: ↑ or b goes back")
         return (
             lines[self.scroll : self.scroll + space - 1]
-            + rendered(f"[reverse] {words} [/reverse]", columns)[:1]
+            + render(f"[reverse] {words} [/reverse]", columns)[:1]
         )
 
     def _list(self, columns: int, space: int) -> list[list[Segment]]:
@@ -410,7 +412,7 @@ class WatchSession:
             )
             text.no_wrap = True
             rows.append(text)
-        lines = rendered(Group(*rows), columns)
+        lines = render(Group(*rows), columns)
         start = max(0, min(self._selected - space // 2, len(lines) - space))
         return lines[start : start + space]
 
@@ -423,8 +425,8 @@ def _watch_on_screen(exercise: Exercise) -> None:
         drawn = None
         while not session.ended:
             for saved in saves.poll():
-                session.saved(saved)
-            if ended := checker.finished():
+                session.note_save(saved)
+            if ended := checker.take_result():
                 session.take_verdict(*ended)
             if session.check_wanted and checker.exercise is None:
                 session.check_wanted = False

@@ -167,7 +167,7 @@ class _Collector:
             "jit": _jit_options(wrapper),
         }
         self.sources.units.append(unit)
-        self.sources.files.append(_shown(function.__code__.co_filename))
+        self.sources.files.append(_display_file(function.__code__.co_filename))
         self.sources.indents.append(indent)
         visible_names = function.__globals__ | read_closure(function)
         tree = ast.parse(text)
@@ -249,7 +249,7 @@ def _jit_options(wrapper) -> dict:
     }
 
 
-def _shown(filename: str) -> str:
+def _display_file(filename: str) -> str:
     if "ipykernel_" in filename or filename.startswith("<"):
         return "this cell"
     return paths.shown(Path(filename))

@@ -269,7 +269,7 @@ def _branch_type(match: re.Match, place: _Place) -> tuple[str, _Place]:
     )
 
 
-def _fixed(sentence: str):
+def _make_reply(sentence: str):
     return lambda match, place: (match.expand(_(sentence)), place)
 
 
@@ -278,7 +278,7 @@ _KNOWN = [
     (
         "plain_global",
         r"Cannot access global variable (\w+)",
-        _fixed(
+        _make_reply(
             N_(
                 r"`\1` is a plain Python global, which the compiler refuses; write `\1 ="
                 r" tl.constexpr(...)` or pass it as an argument"
@@ -299,7 +299,7 @@ _KNOWN = [
     (
         "arange_runtime",
         r"arange's arguments must be of type tl.constexpr",
-        _fixed(
+        _make_reply(
             N_(
                 "`tl.arange` needs constants, and a bound here is known only at run time; use a"
                 " tl.constexpr BLOCK and a mask"
@@ -311,7 +311,7 @@ _KNOWN = [
         "list_method",
         # messages of Triton 3.7 and 3.6
         r"(?:'(?:tuple|list)' object has no attribute '?|^'(?=\w+' is not in list))(\w+)",
-        _fixed(
+        _make_reply(
             N_(
                 r"`.\1` changes a Python list, and a list cannot grow in a kernel; keep the values"
                 r" in a block or in names"
@@ -321,7 +321,7 @@ _KNOWN = [
     (
         "constant_method",
         r"'(?:constexpr|int|float|bool)' object has no attribute '?(\w+)",
-        _fixed(
+        _make_reply(
             N_(
                 r"the compiler knows this number, and a known number has no `.\1`: a tl.constexpr,"
                 r" and each argument that is 1 in a case (a stride, "
@@ -338,7 +338,7 @@ _KNOWN = [
     (
         "chained_assignment",
         r"Simultaneous multiple assignment is not supported",
-        _fixed(
+        _make_reply(
             N_(
                 "the compiler does not support two assignments in one statement; write them on two"
                 " lines"
@@ -348,12 +348,12 @@ _KNOWN = [
     (
         "power",
         r"'tensor' object has no attribute '__pow__'|unsupported operand type\(s\) for \*\*",
-        _fixed(N_("the compiler has no `**` for blocks; multiply instead (`x * x`)")),
+        _make_reply(N_("the compiler has no `**` for blocks; multiply instead (`x * x`)")),
     ),
     (
         "block_through_scalar_pointer",
         r"Value argument cannot be block type if pointer argument is not a block",
-        _fixed(
+        _make_reply(
             N_(
                 "a block is stored through one pointer; add offsets to the pointer, one for each"
                 " lane"
@@ -363,7 +363,7 @@ _KNOWN = [
     (
         "foreign_value",
         r"cannot convert (.+) of type <class 'numpy\.(\w+)'> to tensor",
-        _fixed(
+        _make_reply(
             N_(
                 r"`numpy.\2` is a value of NumPy's, which the compiler cannot use; write a plain"
                 r" number"

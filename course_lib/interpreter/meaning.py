@@ -341,12 +341,12 @@ def let_constexprs_meet_tensors() -> None:
     Raises: AttributeError if this Triton's constexpr has not the operators.
     """
 
-    def yielding(stock: Callable) -> Callable:
+    def yield_to_tensors(stock: Callable) -> Callable:
         return lambda self, other: (
             NotImplemented if isinstance(other, tensor) else stock(self, other)
         )
 
-    def swapped(apply: Callable) -> Callable:
+    def swap(apply: Callable) -> Callable:
         return lambda self, other: (
             NotImplemented
             if isinstance(other, base_value)
@@ -355,14 +355,14 @@ def let_constexprs_meet_tensors() -> None:
 
     for name in (*_REFLECTED, *_COMPARED):
         method = f"__{name}__"
-        setattr(constexpr, method, yielding(getattr(constexpr, method)))
+        setattr(constexpr, method, yield_to_tensors(getattr(constexpr, method)))
     for name in _REFLECTED:
         method = f"__r{name}__"
         if not hasattr(constexpr, method):
             apply = getattr(operator, f"__{name}__")
-            setattr(constexpr, method, swapped(apply))
+            setattr(constexpr, method, swap(apply))
         else:
-            setattr(constexpr, method, yielding(getattr(constexpr, method)))
+            setattr(constexpr, method, yield_to_tensors(getattr(constexpr, method)))
 
 
 # ---- programs that pause -------------------------------------------------------------------------

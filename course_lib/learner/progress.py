@@ -142,7 +142,7 @@ def _read() -> _Kept:
     except _UNREADABLE:
         # read again under the lock: another process may have moved the unreadable file aside and
         # written a good one
-        with _locked() as path:
+        with _lock() as path:
             return _parse_or_move_aside(path)
 
 
@@ -156,7 +156,7 @@ def note_verdict(verdict: Verdict) -> None:
     and is not saved."""
     if verdict.status == GRADER_FAULT:
         return
-    with _changing(verdict.exercise) as entry:
+    with _change(verdict.exercise) as entry:
         if verdict.status != NOT_ATTEMPTED:
             entry.checks += 1
         if verdict.status == PASS and not entry.passed_at:
@@ -166,26 +166,26 @@ def note_verdict(verdict: Verdict) -> None:
 
 def note_hint(exercise_id: str, available: int) -> int:
     """Count a hint; return the number of the hint to show, from 1 and at most ``available``."""
-    with _changing(exercise_id) as entry:
+    with _change(exercise_id) as entry:
         entry.hints = min(entry.hints + 1, available)
         return entry.hints
 
 
 def note_solution_seen(exercise_id: str) -> None:
-    with _changing(exercise_id) as entry:
+    with _change(exercise_id) as entry:
         entry.solution_seen = True
 
 
 def note_reset(exercise_id: str) -> None:
     """Forget the last verdict, which was about a text that is gone. A pass stays a pass."""
-    with _changing(exercise_id) as entry:
+    with _change(exercise_id) as entry:
         entry.last = {}
 
 
 def note_prediction(prediction_id: str, answer: str, *, surprised: bool) -> None:
     """Save a learner's prediction. Only the first one counts: later ones are made after the answer
     was shown."""
-    with _changing_all() as records:
+    with _change_all() as records:
         now = datetime.now().isoformat(timespec="seconds")
         records.predictions.setdefault(
             prediction_id, Prediction(shorten(answer, _SAID), surprised, now)
@@ -195,7 +195,7 @@ def note_prediction(prediction_id: str, answer: str, *, surprised: bool) -> None
 def note_recalled(lesson: str, prediction_id: str, answer: str, *, surprised: bool) -> None:
     """Save the answer to a prediction's question when ``lesson`` asked it again. The first one in
     each lesson stays."""
-    with _changing_all() as records:
+    with _change_all() as records:
         now = datetime.now().isoformat(timespec="seconds")
         records.recalled.setdefault(
             f"{lesson} {prediction_id}", Prediction(shorten(answer, _SAID), surprised, now)
@@ -204,14 +204,14 @@ def note_recalled(lesson: str, prediction_id: str, answer: str, *, surprised: bo
 
 def note_step(step_id: str, tries: int) -> None:
     """Save that a step was passed, with the number of tries. The first pass stays."""
-    with _changing_all() as records:
+    with _change_all() as records:
         now = datetime.now().isoformat(timespec="seconds")
         records.steps.setdefault(step_id, StepRecord(now, tries))
 
 
 def note_hunt(play: str, hunt: str, level: str, move: dict | None = None) -> HuntRecord:
     """Begin the play of this name if there is none, and add ``move`` to it; return its record."""
-    with _changing_all() as records:
+    with _change_all() as records:
         now = datetime.now().isoformat(timespec="seconds")
         record = records.hunts.setdefault(play, HuntRecord(hunt, level, now))
         if move is not None and len(record.moves) < _MOST_MOVES:
@@ -236,7 +236,7 @@ def take_over(source: _Kept) -> int:
     """Take the records of ``source`` that are missing here, and those that have a pass where the
     record here has none; return how many."""
     count = 0
-    with _changing_all() as records:
+    with _change_all() as records:
         for name, part in vars(records).items():
             for key, entry in vars(source)[name].items():
                 current = part.get(key)
@@ -249,14 +249,14 @@ def take_over(source: _Kept) -> int:
 
 
 @contextlib.contextmanager
-def _changing(exercise_id: str) -> Iterator[ExerciseProgress]:
-    with _changing_all() as records:
+def _change(exercise_id: str) -> Iterator[ExerciseProgress]:
+    with _change_all() as records:
         yield records.exercises.setdefault(exercise_id, ExerciseProgress())
 
 
 @contextlib.contextmanager
-def _changing_all() -> Iterator[_Kept]:
-    with _locked() as path:
+def _change_all() -> Iterator[_Kept]:
+    with _lock() as path:
         records = _parse_or_move_aside(path)
         yield records
         parts = {
@@ -288,7 +288,7 @@ def _fit(verdict: dict) -> dict:
 
 
 @contextlib.contextmanager
-def _locked() -> Iterator[Path]:
+def _lock() -> Iterator[Path]:
     path = file()
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as lock:

@@ -31,7 +31,7 @@ def update(root: Path = paths.ROOT) -> list[str]:
             f"{root} is no git checkout, so it cannot be updated in place. Download the course anew"
             " and copy your exercises/ over."
         )
-    changed = sorted({*_names(root, "HEAD"), *_list_run(root)})
+    changed = sorted({*_list_tracked_changes(root, "HEAD"), *_list_run(root)})
     if foreign := [name for name in changed if Path(name).parts[0] not in _MINE]:
         raise CourseError(
             f"these files of the course itself were changed: {', '.join(foreign)}. Commit them, or"
@@ -50,7 +50,7 @@ def update(root: Path = paths.ROOT) -> list[str]:
         if restored := [name for name in changed if name in tracked]:
             _git(root, "checkout", "HEAD", "--", *restored)
         _git(root, "pull", "--ff-only")
-        moved = set(_names(root, before, "HEAD"))
+        moved = set(_list_tracked_changes(root, before, "HEAD"))
     except BaseException:  # BaseException includes Ctrl-C
         _put_back(root, data_by_name, deleted)
         raise
@@ -130,7 +130,7 @@ def _put_back(root: Path, data_by_name: dict[str, bytes], deleted: list[str]) ->
         (root / name).unlink(missing_ok=True)
 
 
-def _names(root: Path, *commits: str) -> list[str]:
+def _list_tracked_changes(root: Path, *commits: str) -> list[str]:
     """Return the tracked files that differ. A renamed file counts as two: one deleted, one
     added."""
     return [

@@ -73,7 +73,7 @@ class OwnNorm:
         for key, source in sources.items():
             try:
                 # the file of 14a imports the launchers
-                with _replaced(self.launch_forward, self.launch_backward):
+                with _replace_launchers(self.launch_forward, self.launch_backward):
                     loaded[key] = _execute(key, source)
             except CourseError as reason:
                 why[key] = str(reason)
@@ -127,7 +127,7 @@ class OwnNorm:
     def _launching(self) -> Iterator[None]:
         """Replace the launchers that exercise 14a imports by this norm's, inside the block."""
         self.launches["14a"] += 1
-        with _replaced(self.launch_forward, self.launch_backward):
+        with _replace_launchers(self.launch_forward, self.launch_backward):
             yield
 
     def launch_forward(
@@ -381,7 +381,7 @@ def _execute(exercise_id: str, source: str) -> types.ModuleType:
 
 
 @contextlib.contextmanager
-def _replaced(forward: Callable[..., Any], backward: Callable[..., Any]) -> Iterator[None]:
+def _replace_launchers(forward: Callable[..., Any], backward: Callable[..., Any]) -> Iterator[None]:
     """Replace the two launch functions of ``course_lib.norms.launchers`` by these inside the
     block."""
     before = launchers.launch_forward, launchers.launch_backward

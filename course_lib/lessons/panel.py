@@ -80,11 +80,11 @@ class ExercisePanel(ipywidgets.VBox):
             "Check": self.check, "Hint": self._hint, "Compare": self._show_comparison,
             "Solution": self._solution, "Reset": self._ask_reset,
         }.items():  # fmt: skip
-            self._buttons[name].on_click(functools.partial(self._guarded, action))
+            self._buttons[name].on_click(functools.partial(self._guard, action))
         self._yes = ipywidgets.Button(description=_("Yes"), layout=ipywidgets.Layout(width="auto"))
         self._no = ipywidgets.Button(description=_("No"), layout=ipywidgets.Layout(width="auto"))
-        self._yes.on_click(functools.partial(self._guarded, self._confirmed))
-        self._no.on_click(functools.partial(self._guarded, self._declined))
+        self._yes.on_click(functools.partial(self._guard, self._accept))
+        self._no.on_click(functools.partial(self._guard, self._decline))
         self._asked: Callable[[], None] | None = None
         self._question = ipywidgets.HTML()
         self._confirm = ipywidgets.HBox(
@@ -202,13 +202,13 @@ class ExercisePanel(ipywidgets.VBox):
         self._question.value = f'<span role="alert">{html.escape(question)}</span>'
         self._confirm.layout.display = ""
 
-    def _confirmed(self) -> None:
+    def _accept(self) -> None:
         action = self._asked
         self._clear()
         if action:
             action()
 
-    def _declined(self) -> None:
+    def _decline(self) -> None:
         self._clear()
 
     def _clear(self) -> None:
@@ -216,7 +216,7 @@ class ExercisePanel(ipywidgets.VBox):
         self._confirm.layout.display = "none"
         self._extra.value = ""
 
-    def _guarded(self, action: Callable[[], Any], _button: ipywidgets.Button) -> None:
+    def _guard(self, action: Callable[[], Any], _button: ipywidgets.Button) -> None:
         """Disable the buttons, run an action, and show its exception, because Jupyter hides those
         of a callback."""
         controls = [*self._buttons.values(), self._yes, self._no]

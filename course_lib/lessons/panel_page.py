@@ -291,7 +291,7 @@ def write_quotation(report: Report) -> str:
     if report.place is None:
         return ""
     quotation, name = quote_line(report.place), f"{report.file}:{report.place.line}"
-    relative = _in_server(paths.located(report.place.file))
+    relative = _in_server(paths.locate(report.place.file))
     link = _opener(relative, name) if relative else f"<code>{html.escape(name)}</code>"
     before = quotation.source[: quotation.start]
     marked = quotation.source[quotation.start : quotation.end]

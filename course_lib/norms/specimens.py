@@ -48,7 +48,7 @@ def _in_double(x: Tensor) -> tuple[Tensor, Tensor]:
     return mean.float(), var.float()
 
 
-def _merged(x: Tensor, block: int) -> tuple[Tensor, Tensor]:
+def _merge_blocks(x: Tensor, block: int) -> tuple[Tensor, Tensor]:
     """Compute a Welford state per block and merge the states as Chan does."""
     n, mean, M2 = 0, torch.zeros_like(x[:, :1]), torch.zeros_like(x[:, :1])
     for piece in x.split(block, dim=1):
@@ -61,7 +61,7 @@ def _merged(x: Tensor, block: int) -> tuple[Tensor, Tensor]:
     return mean, M2 / n
 
 
-def _shifted(x: Tensor) -> tuple[Tensor, Tensor]:
+def _shift_and_sum(x: Tensor) -> tuple[Tensor, Tensor]:
     """Compute the statistics in one pass over the differences from the mean of the row's first
     numbers."""
     shift = x[:, :32].mean(1, keepdim=True)
@@ -380,9 +380,9 @@ _LOST = 2.0**-17
 FORWARD: dict[str, Callable[..., Tensor]] = {
     "right": forward,
     "right in fp64": partial(forward, statistics=_in_double),
-    "right by merging": partial(forward, statistics=partial(_merged, block=16)),
+    "right by merging": partial(forward, statistics=partial(_merge_blocks, block=16)),
     "right in blocks": partial(forward, statistics=partial(_two_pass_in_blocks, block=32)),
-    "right shifted": partial(forward, statistics=_shifted),
+    "right shifted": partial(forward, statistics=_shift_and_sum),
     "right approximate": partial(forward, nudge=_NUDGE),
     "right in other memory": _forward_in_other_memory,
     "padded row": partial(forward, statistics=padded),

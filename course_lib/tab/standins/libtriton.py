@@ -143,7 +143,7 @@ def _store(addresses: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
         memory[lanes] = stored.view(np.uint8).reshape(lanes.shape)
 
 
-def _unsigned(apply: Callable) -> Callable:
+def _apply_unsigned(apply: Callable) -> Callable:
     return lambda old, value: apply(
         old.view(f"u{old.itemsize}"), value.view(f"u{old.itemsize}")
     ).view(old.dtype)
@@ -152,7 +152,7 @@ def _unsigned(apply: Callable) -> Callable:
 _APPLIED: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "ADD": np.add, "FADD": np.add, "AND": np.bitwise_and, "OR": np.bitwise_or,
     "XOR": np.bitwise_xor, "MAX": np.maximum,
-    "MIN": np.minimum, "UMAX": _unsigned(np.maximum), "UMIN": _unsigned(np.minimum),
+    "MIN": np.minimum, "UMAX": _apply_unsigned(np.maximum), "UMIN": _apply_unsigned(np.minimum),
     "XCHG": lambda old, value: value,
 }  # fmt: skip
 

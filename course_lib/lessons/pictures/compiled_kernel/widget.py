@@ -116,7 +116,9 @@ def explore(
 
     def words(dtype: str, size: int) -> str:
         constants = list_words(f"{key} = {value}" for key, value in launch(dtype, size)[1].items())
-        return _("; ").join(part for part in (_typed(launch(dtype, size)[0]), constants) if part)
+        return _("; ").join(
+            part for part in (_describe_dtypes(launch(dtype, size)[0]), constants) if part
+        )
 
     name = (
         kernel.name
@@ -183,7 +185,7 @@ def _describe(compiled_set: Mapping[str, Any]) -> str:
     )
 
 
-def _typed(arguments: Mapping[str, Any] | Sequence[Any]) -> str:
+def _describe_dtypes(arguments: Mapping[str, Any] | Sequence[Any]) -> str:
     """Name the dtypes of the tensors among the arguments, each once: "tensors of fp16, fp32"."""
     values = arguments.values() if isinstance(arguments, Mapping) else arguments
     dtypes = [

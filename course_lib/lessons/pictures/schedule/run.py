@@ -272,10 +272,10 @@ class _Replay:
             )
         lanes = live[:, None] + np.arange(access.itemsize)
         raw = np.ascontiguousarray(self.memory[lanes])
-        values_found = _decoded(raw, tensor)
+        values_found = _decode(raw, tensor)
         if access.writes:
             self.memory[lanes] = self._read_what_is_left(access, raw)
-        values_left = _decoded(np.ascontiguousarray(self.memory[lanes]), tensor)
+        values_left = _decode(np.ascontiguousarray(self.memory[lanes]), tensor)
         elements = ((live - tensor.start) // tensor.itemsize).tolist()
         return Operation(
             step.program, step.kind, step.line, tensor.name, tuple(elements),
@@ -319,7 +319,7 @@ _ARITHMETIC = {
 }  # fmt: skip
 
 
-def _decoded(raw: np.ndarray, tensor: LaunchTensor) -> np.ndarray:
+def _decode(raw: np.ndarray, tensor: LaunchTensor) -> np.ndarray:
     values = raw.view(_dtype(tensor))[:, 0]
     return values.astype(np.float64) if values.dtype.kind not in "iub" else values
 
