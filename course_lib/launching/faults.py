@@ -205,11 +205,11 @@ class Misuse(Exception):
         self.fault = Fault(kind, tensor, row, line)
 
 
-def find_worst(*found: Misuse | None) -> Misuse | None:
+def find_worst(*misuses: Misuse | None) -> Misuse | None:
     """Return the one whose kind comes first in :class:`FaultKind`."""
     order = list(FaultKind)
     return min(
-        (misuse for misuse in found if misuse is not None),
+        (misuse for misuse in misuses if misuse is not None),
         key=lambda misuse: order.index(misuse.fault.kind),
         default=None,
     )
