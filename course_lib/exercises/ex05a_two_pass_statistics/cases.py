@@ -33,7 +33,7 @@ from course_lib.exercises.wrong_formulas import (
 )
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 
-TWO_PASS = COMMON_CASES
+CASES = COMMON_CASES
 
 
 def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
@@ -108,6 +108,6 @@ def _leave_rounded_mean_in_padding(p: Plan) -> Outputs:
 
 PARTS = {
     "two_pass_kernel": Part(
-        TWO_PASS, partial(plan_statistics, terms=bound_two_sweeps, sweeps=2), _list_two_pass_models
+        CASES, partial(plan_statistics, terms=bound_two_sweeps, sweeps=2), _list_two_pass_models
     )
 }
