@@ -136,12 +136,12 @@ def check_exercise(exercise: Exercise) -> list[SubjectReport]:
                 f"the tests of exercise {exercise.id} could not be run. pytest"
                 f" says:\n{output.strip()}"
             )
-        said = set()
+        sentences = set()
         for name, sentence, test in read_report(report):
             finding = findings[find_subject(name)]
             finding.tests += 1
-            if sentence and sentence not in said:  # several tests may meet one thing
-                said.add(sentence)
+            if sentence and sentence not in sentences:  # several tests may meet one thing
+                sentences.add(sentence)
                 finding.missing.append(f"{sentence} ({test})")
     for finding in findings.values():
         if not finding.tests:
@@ -176,17 +176,19 @@ def describe_translations() -> str:
         catalogs = {
             name: translations.update(language, name) for name in translations.list_catalogs()
         }
-        done = sum(len(found.translated_entries()) for found in catalogs.values())
-        wanted = sum(map(len, catalogs.values()))
+        translated = sum(
+            len(language_catalog.translated_entries()) for language_catalog in catalogs.values()
+        )
+        total = sum(map(len, catalogs.values()))
         fuzzy = [
-            f"{name} ({len(found.fuzzy_entries())})"
-            for name, found in catalogs.items()
-            if found.fuzzy_entries()
+            f"{name} ({len(language_catalog.fuzzy_entries())})"
+            for name, language_catalog in catalogs.items()
+            if language_catalog.fuzzy_entries()
         ]
         read = f"; the English has changed in {', '.join(fuzzy)}" if fuzzy else ""
         lines.append(
-            f"{LANGUAGES[language]}: {done} of {wanted} texts are translated,"
-            f" {100 * done // wanted} %{read}."
+            f"{LANGUAGES[language]}: {translated} of {total} texts are translated,"
+            f" {100 * translated // total} %{read}."
         )
     return "\n".join(lines)
 
@@ -234,10 +236,10 @@ def read_report(report: Path) -> Iterator[tuple[str, str, str]]:
 def _first_sentence(message: str) -> str:
     """The words of an assertion or an exception, without its type and without the values that
     pytest adds."""
-    first = (message.strip().splitlines() or ["it failed without a word"])[0]
-    kind, _, words = first.partition(": ")
+    first_line = (message.strip().splitlines() or ["it failed without a word"])[0]
+    kind, _, words = first_line.partition(": ")
     return (
         words
         if words and kind.rpartition(".")[2].endswith(("Error", "Failed", "Exception"))
-        else first
+        else first_line
     )

@@ -59,12 +59,12 @@ def collect(notebooks: Iterable[Path]) -> Answers:
     """
     notebooks, answers = list(notebooks), Answers()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for notebook, (recorded, how) in zip(notebooks, pool.map(find, notebooks), strict=True):
-            if how:
+        for notebook, (recorded, outcome) in zip(notebooks, pool.map(find, notebooks), strict=True):
+            if outcome:
                 write_atomic(find_file(notebook), _write(recorded))
             print(
                 f"course: lesson {notebook.name[:2]}: {len(recorded.answers)} answers of the"
-                f" compiler, {how or 'kept'}",
+                f" compiler, {outcome or 'kept'}",
                 flush=True,
             )
             answers |= recorded.answers
@@ -77,15 +77,15 @@ def find(notebook: Path) -> tuple[Recorded, str]:
 
     Raises: CourseError if it does not run.
     """
-    kept = read_kept(notebook)
-    changed = list_changed(notebook, kept.sources)
+    recorded_before = read_kept(notebook)
+    changed = list_changed(notebook, recorded_before.sources)
     if not changed:
-        return kept, ""
+        return recorded_before, ""
     started = time.monotonic()
     compiler_changed = any(
         name == _TRITON or _is_source(paths.ROOT / name, _COMPILER) for name in changed
     )
-    recorded = record(notebook, {} if compiler_changed else kept.answers)
+    recorded = record(notebook, {} if compiler_changed else recorded_before.answers)
     return recorded, f"recorded in {time.monotonic() - started:.0f} s ({changed[0]} is new)"
 
 
@@ -108,37 +108,37 @@ def list_changed(notebook: Path, sources: dict[str, str]) -> list[str]:
     ]
 
 
-def record(notebook: Path, known: Answers, language: str = "en") -> Recorded:
+def record(notebook: Path, known_answers: Answers, language: str = "en") -> Recorded:
     """Run a notebook in a process of its own, and return what it asks.
 
     Args:
-        known: answers that need not be asked again.
+        known_answers: answers that need not be asked again.
 
     Raises: CourseError if it does not run.
     """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", f"import {__name__} as module; module.print_answers()", notebook],
-        input=json.dumps(known),
+        input=json.dumps(known_answers),
         capture_output=True,
         text=True,
         env=os.environ | {"COURSE_DEVICE": "cpu", VARIABLE: language},
         cwd=paths.ROOT,
         check=False,
     )
-    if done.returncode:
+    if process.returncode:
         raise CourseError(
             f"{paths.shown(notebook)} does not run, so it is not known what it asks the"
-            f" compiler:\n{done.stderr[-2000:]}"
+            f" compiler:\n{process.stderr[-2000:]}"
         )
-    found = json.loads(done.stdout.splitlines()[-1])
+    report = json.loads(process.stdout.splitlines()[-1])
     # Another process compiles, so that this one has not imported all that the answers depend on.
     compiler = (
         [_TRITON, *map(_name, (paths.PACKAGE / "compiler").glob("*.py"))]
-        if found["answers"]
+        if report["answers"]
         else []
     )
-    names = sorted({_LESSON, *compiler, *found["modules"]})
-    return Recorded({name: _hash_source(name, notebook) for name in names}, found["answers"])
+    names = sorted({_LESSON, *compiler, *report["modules"]})
+    return Recorded({name: _hash_source(name, notebook) for name in names}, report["answers"])
 
 
 def print_answers() -> None:
@@ -152,11 +152,11 @@ def print_answers() -> None:
 
     from course_lib.compiler import helper
 
-    known, answers, send = json.load(sys.stdin), Answers(), helper.send
+    known_answers, answers, send = json.load(sys.stdin), Answers(), helper.send
 
     def record_answer(kernels: list[dict[str, Any]], *rest: Any) -> list[dict[str, Any]]:
         key = helper.make_key(kernels)
-        answers[key] = known[key] if key in known else send(kernels, *rest)
+        answers[key] = known_answers[key] if key in known_answers else send(kernels, *rest)
         return answers[key]
 
     helper.send = record_answer

@@ -32,24 +32,24 @@ def write(folder: Path) -> list[str]:
     """
     texts = generate()
     remembered = workspace.read_manifest(folder)
-    said = []
+    notes = []
     for name, text in texts.items():
         path = folder / name
         if not path.exists():
             write_atomic(path, text)
-            said.append(f"{name}: written")
+            notes.append(f"{name}: written")
         elif path.read_bytes() == text.encode():
-            said.append(f"{name}: up to date")
+            notes.append(f"{name}: up to date")
         elif workspace.is_untouched(path, text, remembered):
             write_atomic(path, text)
-            said.append(f"{name}: written anew")
+            notes.append(f"{name}: written anew")
         else:
-            said.append(
+            notes.append(
                 f"{name}: kept, it has work of yours in it. `course reset {name[2:5]}` copies that"
                 " aside and starts over."
             )
     workspace.write_manifest(folder, texts)
-    return said
+    return notes
 
 
 def put_solutions(folder: Path) -> None:

@@ -89,31 +89,31 @@ def strip(text: str) -> str:
         if token.type == tokenize.COMMENT:
             row, column = token.start
             lines[row - 1] = lines[row - 1][:column].rstrip() + "\n"
-    first: int | None = None
+    first_line: int | None = None
     for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef):
-            first = first or node.decorator_list[0].lineno
+            first_line = first_line or node.decorator_list[0].lineno
             if ast.get_docstring(node) is not None:
                 for row in range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1):
                     lines[row - 1] = ""
-    kept: list[str] = []
-    for line in lines[(first or 1) - 1 :]:
-        if line.strip() or (kept and kept[-1].strip()):
-            kept.append(line.rstrip(" "))
-    return "".join(kept).strip("\n") + "\n"
+    code_lines: list[str] = []
+    for line in lines[(first_line or 1) - 1 :]:
+        if line.strip() or (code_lines and code_lines[-1].strip()):
+            code_lines.append(line.rstrip(" "))
+    return "".join(code_lines).strip("\n") + "\n"
 
 
 def find_lines(right: str, wrong: str) -> tuple[int, ...]:
     """Return the numbers, from 1, of the lines of ``wrong`` that differ from ``right``. A missing
     line has no number."""
     sides = [[line.strip() for line in text.splitlines()] for text in (right, wrong)]
-    found: list[int] = []
+    numbers: list[int] = []
     for kind, _, _, start, end in difflib.SequenceMatcher(
         None, *sides, autojunk=False
     ).get_opcodes():
         if kind in ("replace", "insert"):
-            found += [row + 1 for row in range(start, end) if sides[1][row]]
-    return tuple(found)
+            numbers += [row + 1 for row in range(start, end) if sides[1][row]]
+    return tuple(numbers)
 
 
 def name_hunt(exercise: Exercise, mutant: str) -> str:
@@ -124,8 +124,8 @@ def name_hunt(exercise: Exercise, mutant: str) -> str:
     )
     letters = ""
     for among in ("bdfghjklmnprstvz", "aeiou", "bdfghjklmnprstvz", "aeiou", "bdgklmnrst"):
-        number, which = divmod(number, len(among))
-        letters += among[which]
+        number, index = divmod(number, len(among))
+        letters += among[index]
     return f"{exercise.id}-{letters}"
 
 
@@ -161,13 +161,15 @@ class Builder:
     """Builder of the hunts. It measures a wrong solution only if its text, the cases or the right
     solution have changed."""
 
-    def __init__(self, known: dict[str, Any], keep: Callable[[dict[str, Any]], None]) -> None:
-        """Take the ``known`` measurements.
+    def __init__(
+        self, measurements: dict[str, Any], keep: Callable[[dict[str, Any]], None]
+    ) -> None:
+        """Take the ``measurements`` measurements.
 
         ``keep`` is called with all measurements after each exercise, so that an interrupted build
         loses little.
         """
-        self._known, self._keep = known, keep
+        self._known, self._keep = measurements, keep
         self.measured: dict[str, Any] = {}
 
     def build(self) -> list[Hunt]:
@@ -184,12 +186,12 @@ class Builder:
             )
         hunts: list[Hunt] = []
         for exercise in list_exercises():
-            found = [
+            candidates = [
                 hunt
                 for entry in list_candidates(exercise)
                 if (hunt := self._make(exercise, entry)) is not None
             ]
-            of_exercise = choose(found, daily=exercise.id in DAILY)
+            of_exercise = choose(candidates, daily=exercise.id in DAILY)
             if not hunts:  # the first exercise of the course
                 of_exercise = [
                     replace(hunt, starter=n < STARTERS) for n, hunt in enumerate(of_exercise)
@@ -197,7 +199,8 @@ class Builder:
             hunts += of_exercise
             self._keep(self._known | self.measured)
             print(
-                f"{exercise.id}: {len(of_exercise)} hunts of {len(found)} that could be", flush=True
+                f"{exercise.id}: {len(of_exercise)} hunts of {len(candidates)} that could be",
+                flush=True,
             )
         return hunts
 
@@ -210,12 +213,12 @@ class Builder:
         )
         if key not in self.measured:
             self.measured[key] = self._known[key] if key in self._known else measure(exercise, text)
-        seen = self.measured[key]
+        measured = self.measured[key]
         cause = entry.get("cause_cpu", entry["cause"])
-        return seen and Hunt(
+        return measured and Hunt(
             name_hunt(exercise, entry["id"]), exercise.id, text, lines, cause, entry["id"],
-            seen["cases"], seen["killers"],
-            Probe.from_dict(seen["probe"]),
+            measured["cases"], measured["killers"],
+            Probe.from_dict(measured["probe"]),
         )  # fmt: skip
 
 
@@ -246,21 +249,23 @@ def measure(exercise: Exercise, text: str) -> dict[str, Any] | None:
     return probe and {"cases": len(near), "killers": len(killers), "probe": probe.as_dict()}
 
 
-def choose(found: list[Hunt], daily: bool) -> list[Hunt]:
+def choose(candidates: list[Hunt], daily: bool) -> list[Hunt]:
     """Choose at most ``MOST`` hunts, one per cause. Hard ones come first: a mistake that nearly
     every input shows is soon found.
 
     If ``daily`` is true, the remaining hunts are returned, too, as hunts of the day.
     """
-    ranked = sorted(found, key=lambda h: (h.grader_needs, h.id))
+    ranked = sorted(candidates, key=lambda h: (h.grader_needs, h.id))
     # the hardest hunt of each cause
     by_cause = list({hunt.cause: hunt for hunt in ranked}.values())
     by_cause.sort(key=lambda h: (h.grader_needs, h.id))
     hard, easy = [h for h in by_cause if h.level > 1], [h for h in by_cause if h.level == 1]
     picked = _spread(hard, MOST - min(_EASY, len(easy)))
     picked += _spread(easy, MOST - len(picked))
-    rest = [replace(hunt, daily=True) for hunt in ranked if hunt not in picked] if daily else []
-    return sorted(picked + rest, key=lambda h: (h.daily, h.grader_needs, h.id))
+    remaining = (
+        [replace(hunt, daily=True) for hunt in ranked if hunt not in picked] if daily else []
+    )
+    return sorted(picked + remaining, key=lambda h: (h.daily, h.grader_needs, h.id))
 
 
 def _spread(ranked: list[Hunt], most: int) -> list[Hunt]:
@@ -274,8 +279,8 @@ def _read_battery(exercise: Exercise) -> tuple[Case, ...]:
     return part.battery
 
 
-def _hash(*said: object) -> str:
-    return hashlib.blake2b(repr(said).encode(), digest_size=12).hexdigest()
+def _hash(*parts: object) -> str:
+    return hashlib.blake2b(repr(parts).encode(), digest_size=12).hexdigest()
 
 
 def main() -> int:

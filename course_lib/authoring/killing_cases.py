@@ -123,26 +123,29 @@ def _write_verdict(exercise: Exercise, text: str, run: Run, judged: list[Judged]
     return VerdictWriter(exercise, _NAME, text, judged, run, mode, hidden=False).write()
 
 
-def _write(kept: dict[str, dict[str, list[int]]]) -> None:
+def _write(numbers_by_exercise: dict[str, dict[str, list[int]]]) -> None:
     lines = (
-        f"{json.dumps(exercise)}: {json.dumps(cases)}" for exercise, cases in sorted(kept.items())
+        f"{json.dumps(exercise)}: {json.dumps(cases)}"
+        for exercise, cases in sorted(numbers_by_exercise.items())
     )
     write_atomic(FILE, "{\n" + ",\n".join(lines) + "\n}\n")
 
 
 def main(argv: list[str]) -> int:
     chosen = [catalog.get(exercise) for exercise in argv] or list(catalog.exercises().values())
-    kept = read_killing_cases() if argv else {}
+    numbers_by_exercise = read_killing_cases() if argv else {}
     for exercise in chosen:
         entries = [entry for entry in mutants.read_mutants(exercise) if not entry.get("slow")]
         cases = {entry["id"]: find_killing_cases(exercise, entry) for entry in entries}
-        kept[exercise.id] = {name: numbers for name, numbers in sorted(cases.items()) if numbers}
+        numbers_by_exercise[exercise.id] = {
+            name: numbers for name, numbers in sorted(cases.items()) if numbers
+        }
         print(
-            f"{exercise.id}: {len(kept[exercise.id])} of {len(entries)} wrong solutions need a few"
-            " cases only",
+            f"{exercise.id}: {len(numbers_by_exercise[exercise.id])} of {len(entries)} wrong"
+            " solutions need a few cases only",
             flush=True,
         )
-        _write(kept)
+        _write(numbers_by_exercise)
     return 0
 
 

@@ -115,12 +115,13 @@ def _measure_sitting(lesson: str, sitting: int, cells: Sequence[NotebookNode]) -
         for call, argument in calls
         if call == "exercise" and argument in catalog.required()
     ]
-    said = MINUTES.search("\n".join(texts))
+    minutes_match = MINUTES.search("\n".join(texts))
     texts += map(_write_question, questions)
     return LessonSize(
         lesson, sitting, sum(len(text.split()) for text in texts), sum(map(len, codes)),
         max(map(len, codes)), len(questions), steps, dives,
-        sum(exercise.minutes for exercise in exercises), int(said[1]) if said else 0,
+        sum(exercise.minutes for exercise in exercises),
+        int(minutes_match[1]) if minutes_match else 0,
     )  # fmt: skip
 
 

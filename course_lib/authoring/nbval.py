@@ -58,7 +58,7 @@ def read_built(source: Path, *, committed_first: bool = False) -> str:
     """
     want = _get_content(read_source(source))
     stored = _read_stored(find_notebook(source))
-    found = next(
+    built = next(
         (
             text
             for text in (stored[::-1] if committed_first else stored)
@@ -66,12 +66,12 @@ def read_built(source: Path, *, committed_first: bool = False) -> str:
         ),
         None,
     )
-    if found is None:
+    if built is None:
         raise CourseError(
             f"{paths.shown(find_notebook(source))} is not what {paths.shown(source)} builds. Run"
             " `make notebooks`."
         )
-    return found
+    return built
 
 
 def find_built(source: Path) -> dict:
@@ -82,14 +82,14 @@ def find_built(source: Path) -> dict:
 def _read_stored(path: Path) -> list[str]:
     texts = [path.read_text(encoding="utf-8")] if path.exists() else []
     if shutil.which("git"):
-        done = subprocess.run(
+        process = subprocess.run(
             ["git", "show", f"HEAD:notebooks/{path.name}"],
             cwd=paths.ROOT,
             capture_output=True,
             text=True,
             check=False,
         )
-        texts += [done.stdout] if done.returncode == 0 else []
+        texts += [process.stdout] if process.returncode == 0 else []
     return texts
 
 
@@ -115,7 +115,7 @@ class Run:
         return NOT_ATTEMPTED if self.states[0] == UNSOLVED else PASS
 
 
-def lay_out(folder: Path, proofs: Mapping[Path, PageProof], wanted: Run) -> None:
+def lay_out(folder: Path, proofs: Mapping[Path, PageProof], plan: Run) -> None:
     """Write the proofs of lessons into ``folder``/notebooks, with the stored outputs that nbval
     compares, and ``folder``/exercises.
 
@@ -128,29 +128,29 @@ def lay_out(folder: Path, proofs: Mapping[Path, PageProof], wanted: Run) -> None
     (folder / "notebooks").mkdir(parents=True)
     for source, proof in proofs.items():
         notebook = new_notebook(metadata=proof.notebook.metadata)
-        for state in wanted.states:
+        for state in plan.states:
             if notebook.cells:
                 metadata = {NAME: "Solutions are put in"}
                 notebook.cells.append(new_code_cell(_SWITCH, id="put-solutions", metadata=metadata))
                 kinds = [cell.cell_type for cell in notebook.cells]
                 notebook.metadata[SECOND_PASS] = kinds.count("code")
-            notebook.cells += _make_pass(proof, state, wanted)
+            notebook.cells += _make_pass(proof, state, plan)
         text = json.dumps(notebook)
         (folder / "notebooks" / find_notebook(source).name).write_text(text, encoding="utf-8")
     exercises.write(folder / "exercises")
-    if wanted.states[0] == SOLVED:
+    if plan.states[0] == SOLVED:
         exercises.put_solutions(folder / "exercises")
 
 
-def _make_pass(proof: PageProof, state: str, wanted: Run) -> list[NotebookNode]:
+def _make_pass(proof: PageProof, state: str, plan: Run) -> list[NotebookNode]:
     """Return the cells of a proof as they run in one state."""
     cells = copy.deepcopy(proof.notebook.cells)
     for cell in cells:
         solved, by_build = state == SOLVED, proof.stored_by_build
-        reason = find_reason(cell, solved=solved, device=wanted.device, stored_by_build=by_build)
+        reason = find_reason(cell, solved=solved, device=plan.device, stored_by_build=by_build)
         if is_printing(cell) and not reason:
             cell.metadata["tags"] = [*cell.metadata.get("tags", []), COMPARED]
-        if state != wanted.states[0]:
+        if state != plan.states[0]:
             cell.id = f"{cell.id}-{state}"
             cell.metadata[NAME] = f"{cell.metadata.get(NAME)}, {state}"
     return cells
@@ -240,7 +240,7 @@ def require_device(device: str) -> None:
 
 
 def run(
-    lessons: list[str], wanted: Run, *, workers: int, cell_seconds: float, pytest_args: list[str]
+    lessons: list[str], plan: Run, *, workers: int, cell_seconds: float, pytest_args: list[str]
 ) -> int:
     """Run the lessons called ("03", or all if none is named) and show what pytest says; returns its
     exit code.
@@ -248,7 +248,7 @@ def run(
     Raises: CourseError if there is no such lesson, or a notebook cannot be read; EnvironmentFault
     without a GPU.
     """
-    require_device(wanted.device)
+    require_device(plan.device)
     sources = [source for source in list_sources() if not lessons or source.name[:2] in lessons]
     if missing := set(lessons) - {source.name[:2] for source in sources}:
         raise CourseError(
@@ -260,17 +260,14 @@ def run(
             print(f"course: {sentence}", flush=True)
     with tempfile.TemporaryDirectory(prefix="course-nbval-") as scratch:
         folder = Path(scratch)
-        lay_out(folder, proofs, wanted)
+        lay_out(folder, proofs, plan)
         environment = make_environment(
-            folder,
-            COURSE_EXPECT=wanted.expected,
-            COURSE_DEVICE=wanted.device,
-            **{DEVICE: wanted.device},
+            folder, COURSE_EXPECT=plan.expected, COURSE_DEVICE=plan.device, **{DEVICE: plan.device}
         )
         command = make_command(folder / "notebooks", cell_seconds, workers)
         count = format_count(len(sources), "lesson")
-        states = " and then ".join(wanted.states)
-        print(f"course: {count} under nbval, {states}, in {wanted.device.upper()} mode", flush=True)
+        states = " and then ".join(plan.states)
+        print(f"course: {count} under nbval, {states}, in {plan.device.upper()} mode", flush=True)
         return subprocess.run(
             [*command, *pytest_args], cwd=paths.ROOT, env=environment, check=False
         ).returncode
@@ -307,11 +304,11 @@ def main(argv: list[str]) -> int:
     states = (
         (UNSOLVED, SOLVED) if arguments.both else (SOLVED,) if arguments.solved else (UNSOLVED,)
     )
-    wanted = Run(states, "gpu" if arguments.gpu else "cpu")
+    plan = Run(states, "gpu" if arguments.gpu else "cpu")
     try:
         return run(
             arguments.lessons,
-            wanted,
+            plan,
             workers=arguments.workers,
             cell_seconds=arguments.cell_seconds,
             pytest_args=argv[end + 1 :],

@@ -81,11 +81,11 @@ def measure_toy() -> Iterator[NormInput]:
 
 
 def _observe(model: nn.Module, codes: torch.Tensor, name: str) -> list[NormInput]:
-    seen: list[np.ndarray] = []
+    rows_seen: list[np.ndarray] = []
     norms = [module for module in model.modules() if isinstance(module, nn.LayerNorm)]
     hooks = [
         module.register_forward_pre_hook(
-            lambda _, given: seen.append(given[0].flatten(0, -2).numpy())
+            lambda _, arguments: rows_seen.append(arguments[0].flatten(0, -2).numpy())
         )
         for module in norms
     ]
@@ -93,7 +93,7 @@ def _observe(model: nn.Module, codes: torch.Tensor, name: str) -> list[NormInput
         model(codes)
     for hook in hooks:
         hook.remove()
-    return [describe_rows(name, f"norm {place}", x) for place, x in enumerate(seen, 1)]
+    return [describe_rows(name, f"norm {place}", x) for place, x in enumerate(rows_seen, 1)]
 
 
 def run_with_norm_inputs(model_file: Path, inputs: list[np.ndarray]) -> dict[str, np.ndarray]:
@@ -119,24 +119,24 @@ def run_with_norm_inputs(model_file: Path, inputs: list[np.ndarray]) -> dict[str
     )
     model.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in names)
     session = onnxruntime.InferenceSession(model.SerializeToString())
-    found: dict[str, list[np.ndarray]] = {name: [] for name in names}
-    for given in inputs:
+    rows_by_name: dict[str, list[np.ndarray]] = {name: [] for name in names}
+    for model_input in inputs:
         for name, x in zip(
-            names, session.run(names, {session.get_inputs()[0].name: given}), strict=True
+            names, session.run(names, {session.get_inputs()[0].name: model_input}), strict=True
         ):
-            found[name].append(x.reshape(-1, x.shape[-1]))
-    return {name: np.concatenate(rows) for name, rows in found.items()}
+            rows_by_name[name].append(x.reshape(-1, x.shape[-1]))
+    return {name: np.concatenate(rows) for name, rows in rows_by_name.items()}
 
 
 def read_files() -> list[np.ndarray]:
     """Return an input of Magika per text file of the repository: its first and last 1024 bytes,
     with 256 where a file has fewer."""
-    made = []
+    encoded = []
     for file in sorted(file for pattern in _FILES for file in paths.ROOT.glob(pattern)):
         content = list(file.read_bytes().strip())
         pad = [256] * max(0, 1024 - len(content))
-        made.append(np.array([content[:1024] + pad + pad + content[-1024:]], np.int32))
-    return made
+        encoded.append(np.array([content[:1024] + pad + pad + content[-1024:]], np.int32))
+    return encoded
 
 
 def draw_lines() -> list[np.ndarray]:
@@ -144,13 +144,13 @@ def draw_lines() -> list[np.ndarray]:
     to 1."""
     from PIL import Image, ImageDraw, ImageFont  # pyright: ignore[reportMissingImports] - only this script needs it
 
-    font, made = ImageFont.load_default(30), []
+    font, images = ImageFont.load_default(30), []
     for line in transformer.fables().splitlines()[:_LINES]:
         words = line[:40]
         image = Image.new("RGB", (int(font.getlength(words)) + 20, 48), "white")
         ImageDraw.Draw(image).text((10, 8), words, "black", font)
-        made.append((np.asarray(image, np.float32).transpose(2, 0, 1)[None] / 255 - 0.5) / 0.5)
-    return made
+        images.append((np.asarray(image, np.float32).transpose(2, 0, 1)[None] / 255 - 0.5) / 0.5)
+    return images
 
 
 def measure_pretrained(

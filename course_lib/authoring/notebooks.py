@@ -80,17 +80,17 @@ def read_with_answers(file: Path) -> nbformat.NotebookNode:
     Raises: CourseError if the notebook and these outputs were not built together.
     """
     notebook = nbformat.read(file, as_version=4)
-    kept = nbformat.read(find_answers(file.stem), as_version=4)
+    answers_notebook = nbformat.read(find_answers(file.stem), as_version=4)
     cells = [cell for cell in notebook.cells if _is_code_answer(cell)]
     if [(cell.id, cell.source) for cell in cells] != [
-        (cell.id, cell.source) for cell in kept.cells
+        (cell.id, cell.source) for cell in answers_notebook.cells
     ]:
         raise CourseError(
             f"{paths.shown(find_answers(file.stem))} has the outputs of other code than"
             f" {paths.shown(file)}. `python -m course_lib.authoring.notebooks {file.name[:2]}`"
             " builds both."
         )
-    for cell, answer in zip(cells, kept.cells, strict=True):
+    for cell, answer in zip(cells, answers_notebook.cells, strict=True):
         cell.outputs = answer.outputs
     return notebook
 
@@ -124,18 +124,18 @@ def read_source(source: Path, *, proof: bool = False, filled: bool = True) -> nb
         notebook.cells = [
             cell for cell in notebook.cells if not {CHECK, prose.VALUES} & set(_get_tags(cell))
         ]
-    asked: list[str] = []
+    question_ids: list[str] = []
     for number, cell in enumerate(notebook.cells):
         tags = _get_tags(cell)
         if cell.cell_type == "code" and (ids := _ASKS.findall(cell.source)):
             # predictions that stand together are answered together
-            asked = (
+            question_ids = (
                 ids
                 if number == 0 or not _ASKS.search(notebook.cells[number - 1].source)
-                else [*asked, *ids]
+                else [*question_ids, *ids]
             )
-        if _is_code_answer(cell) and asked and not proof:
-            cell.metadata[answers.METADATA] = asked
+        if _is_code_answer(cell) and question_ids and not proof:
+            cell.metadata[answers.METADATA] = question_ids
         if not proof:
             cell.metadata.pop(VARIES, None)
         if cell.cell_type == "markdown":
@@ -150,8 +150,8 @@ def read_source(source: Path, *, proof: bool = False, filled: bool = True) -> nb
 
 def _link_lesson(match: re.Match[str]) -> str:
     """A lesson's name as a link to its notebook; its name alone if there is no such lesson yet."""
-    found = [source for source in list_sources() if source.stem[:2] == match[1]]
-    return f"[{match[0]}]({find_notebook(found[0]).name})" if found else match[0]
+    sources = [source for source in list_sources() if source.stem[:2] == match[1]]
+    return f"[{match[0]}]({find_notebook(sources[0]).name})" if sources else match[0]
 
 
 def _prove(solved: str) -> str:
@@ -220,12 +220,12 @@ def build(source: Path) -> float:
     for cell in notebook.cells:
         _join_streams(cell)
     answered = [cell for cell in notebook.cells if _is_code_answer(cell)]
-    kept = new_notebook(cells=copy.deepcopy(answered), metadata=notebook.metadata)
+    answers_notebook = new_notebook(cells=copy.deepcopy(answered), metadata=notebook.metadata)
     for cell in answered:
         cell.outputs = []
     answers_file = find_answers(source.stem)
     answers_file.parent.mkdir(exist_ok=True)
-    write_atomic(answers_file, nbformat.writes(kept) + "\n")
+    write_atomic(answers_file, nbformat.writes(answers_notebook) + "\n")
     write_atomic(find_notebook(source), nbformat.writes(notebook) + "\n")
     return time.monotonic() - started
 
@@ -258,14 +258,14 @@ def _join_streams(cell: nbformat.NotebookNode) -> None:
         cell["outputs"] = joined
 
 
-def main(wanted: list[str]) -> int:
-    with_pictures_alone = "--pictures" in wanted
-    wanted = [word for word in wanted if word != "--pictures"]
-    chosen = [source for source in list_sources() if not wanted or source.name[:2] in wanted]
+def main(arguments: list[str]) -> int:
+    with_pictures_alone = "--pictures" in arguments
+    arguments = [word for word in arguments if word != "--pictures"]
+    chosen = [source for source in list_sources() if not arguments or source.name[:2] in arguments]
     if not chosen:
         print(
             f"course: no lesson in {paths.shown(paths.NOTEBOOK_SOURCES)} starts with"
-            f" {' or '.join(wanted)}.",
+            f" {' or '.join(arguments)}.",
             file=sys.stderr,
         )
         return 1

@@ -121,8 +121,8 @@ def make_page_proof(source: Path) -> PageProof:
 def _read_answers(source: Path) -> dict[tuple[str, str], list[NotebookNode]]:
     """Return the outputs of answers that the build took out of the page, by id and code of the
     cell."""
-    kept = nbformat.read(notebooks.find_answers(source.stem), as_version=4)
-    return {(cell.id, cell.source): cell.outputs for cell in kept.cells}
+    answers_notebook = nbformat.read(notebooks.find_answers(source.stem), as_version=4)
+    return {(cell.id, cell.source): cell.outputs for cell in answers_notebook.cells}
 
 
 def describe_changes(source: Path, proof: PageProof) -> list[str]:
@@ -207,7 +207,7 @@ class _CheckCells:
             built_id: None for all that are left.
             number: how many code cells of the page stand before them.
         """
-        taken = []
+        cells = []
         while self.position < len(self.proving):
             cell = self.proving[self.position]
             if cell.id == built_id:
@@ -217,8 +217,8 @@ class _CheckCells:
                 if cell.cell_type == "code":
                     place = f"{self.script} line {self.lines[cell.id]}"
                     cell.metadata[NAME] = f"Cell {number}, check in {place}"
-                taken.append(cell)
-        return taken
+                cells.append(cell)
+        return cells
 
 
 def _solve(cell: NotebookNode, built: NotebookNode, solution: str, proving: str) -> str:

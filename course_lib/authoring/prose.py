@@ -87,14 +87,14 @@ def _compute_values(cells: Sequence[NotebookNode], source: Path) -> dict[str, ob
                 " when the lesson is built: it sees stored files and what other such cells"
                 " computed, and nothing of the rest of the page."
             ) from error
-        found = namespace.pop(VALUES, None)
-        if not isinstance(found, dict):
+        cell_values = namespace.pop(VALUES, None)
+        if not isinstance(cell_values, dict):
             raise CourseError(
                 f"{where}: it makes no dictionary `{VALUES}`, though it is tagged so."
             )
-        if twice := values.keys() & found.keys():
+        if twice := values.keys() & cell_values.keys():
             raise CourseError(f"{where}: `{min(twice)}` has a value already. Take another name.")
-        values |= found
+        values |= cell_values
     return values
 
 
@@ -126,7 +126,7 @@ def list_untied(notebook: NotebookNode) -> list[tuple[str, str]]:
         for paragraph in cell.source.split("\n\n") if cell.cell_type == "markdown" else ():
             if _LINK.search(paragraph):
                 continue
-            here = tied.union(
+            tied_here = tied.union(
                 *(
                     _read_numbers((paths.ROOT / guide).read_text(encoding="utf-8"))
                     for guide in _GUIDE.findall(paragraph)
@@ -138,7 +138,7 @@ def list_untied(notebook: NotebookNode) -> list[tuple[str, str]]:
                 number = float(match["digits"].replace(",", "")) * 10.0 ** int(
                     (match["power"] or "0").translate(_POWERS)
                 )
-                if not _is_definition(number, match["unit"]) and number not in here:
+                if not _is_definition(number, match["unit"]) and number not in tied_here:
                     untied.append(
                         (
                             " ".join(match[0].split()),
@@ -163,11 +163,11 @@ def _read_numbers(text: str) -> set[float]:
 
 def _find_constants(code: str) -> set[float]:
     """The numbers that stand in code, in strings too."""
-    found: set[float] = set()
+    constants: set[float] = set()
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Constant):
             if isinstance(node.value, str):
-                found |= _read_numbers(node.value)
+                constants |= _read_numbers(node.value)
             elif isinstance(node.value, (int, float)):
-                found.add(float(node.value))
-    return found
+                constants.add(float(node.value))
+    return constants

@@ -80,44 +80,46 @@ class Distribution:
         return [name for name in STANDIN_OF if name not in self.packages]
 
     def find_needed(
-        self, wanted: Iterable[str], own: Collection[str] = ()
+        self, names: Iterable[str], own_names: Collection[str] = ()
     ) -> dict[str, dict[str, Any]]:
-        """Return the entries of the ``wanted`` packages and of all that they need, except for
+        """Return the entries of the ``names`` packages and of all that they need, except for
         packages that the course brings.
 
         Args:
-            own: names of the packages that the course brings; those with a stand-in need not be
-                named."""
-        return _find_needed(self.packages, wanted, own)[0]
+            own_names: names of the packages that the course brings; those with a stand-in need not
+                be named."""
+        return _find_needed(self.packages, names, own_names)[0]
 
 
-def read_distribution(folder: Path, wanted: Iterable[str], own: Collection[str]) -> Distribution:
+def read_distribution(
+    folder: Path, names: Iterable[str], own_names: Collection[str]
+) -> Distribution:
     """Read a distribution, and make sure that a site can be built with it.
 
     The arguments besides ``folder`` are those of :meth:`Distribution.find_needed`.
 
     Raises: CourseError if it lacks a package or a file, or no JupyterLite is known for it. The
     message says what to do."""
-    shown = paths.shown(folder)
+    folder_name = paths.shown(folder)
     if not (folder / LOCK).is_file():
         raise CourseError(
-            f"{shown} has no {LOCK}, so it is no Pyodide distribution. `make pyodide` fetches one"
-            " into build/pyodide."
+            f"{folder_name} has no {LOCK}, so it is no Pyodide distribution. `make pyodide`"
+            " fetches one into build/pyodide."
         )
     lock = json.loads((folder / LOCK).read_text(encoding="utf-8"))
     version = lock["info"]["version"]
     if _find_series(lock) not in JUPYTERLITE:
         raise CourseError(
-            f"{shown} has Pyodide {version}, and no JupyterLite is known for it. Take"
+            f"{folder_name} has Pyodide {version}, and no JupyterLite is known for it. Take"
             f" {' or '.join(JUPYTERLITE)} (`make pyodide` fetches 0.27), or add the packages of its"
             f" JupyterLite to JUPYTERLITE in {paths.shown(Path(__file__))}."
         )
     packages = {_normalise(name): entry for name, entry in lock["packages"].items()}
-    needed, missing = _find_needed(packages, wanted, own)
+    needed, missing = _find_needed(packages, names, own_names)
     if missing:
         raise CourseError(
-            f"Pyodide {version} in {shown} lacks {', '.join(sorted(missing))}, and the course has"
-            " no stand-in for that. Take a whole distribution, which is the file"
+            f"Pyodide {version} in {folder_name} lacks {', '.join(sorted(missing))}, and the"
+            " course has no stand-in for that. Take a whole distribution, which is the file"
             f" pyodide-{version}.tar.bz2 of Pyodide's releases, or fetch one by `make pyodide`."
         )
     absent = [
@@ -127,19 +129,19 @@ def read_distribution(folder: Path, wanted: Iterable[str], own: Collection[str])
     ]
     if absent:
         raise CourseError(
-            f"{shown} lacks {', '.join(absent)}. Delete the folder and fetch the distribution anew:"
-            " `make pyodide`."
+            f"{folder_name} lacks {', '.join(absent)}. Delete the folder and fetch the"
+            " distribution anew: `make pyodide`."
         )
     return Distribution(folder, lock, packages)
 
 
 def _find_needed(
-    packages: dict[str, dict[str, Any]], wanted: Iterable[str], own: Collection[str]
+    packages: dict[str, dict[str, Any]], package_names: Iterable[str], own_names: Collection[str]
 ) -> tuple[dict[str, dict[str, Any]], set[str]]:
-    """Return the entries of the ``wanted`` packages and of all that they need, and the names of
-    those that are missing."""
-    needed, missing, names = {}, set(), list(wanted)
-    brought = {*map(_normalise, own), *(name for name in STANDIN_OF if name not in packages)}
+    """Return the entries of the ``package_names`` packages and of all that they need, and the names
+    of those that are missing."""
+    needed, missing, names = {}, set(), list(package_names)
+    brought = {*map(_normalise, own_names), *(name for name in STANDIN_OF if name not in packages)}
     while names:
         name = _normalise(names.pop())
         if name in brought or name in needed:

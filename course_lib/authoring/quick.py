@@ -29,7 +29,7 @@ def list_changed(since: str) -> list[str]:
 
     Raises: CourseError if git does not know ``since``, or the folder is not a git checkout.
     """
-    found: list[str] = []
+    files: list[str] = []
     for command in (
         ("diff", "--name-only", "--merge-base", since),
         ("ls-files", "--others", "--exclude-standard"),
@@ -40,8 +40,8 @@ def list_changed(since: str) -> list[str]:
                 f"git cannot compare this folder with {since}:"
                 f" {answer.stderr.strip().splitlines()[0]}. SINCE=COMMIT names another commit."
             )
-        found += answer.stdout.splitlines()
-    return sorted(set(found))
+        files += answer.stdout.splitlines()
+    return sorted(set(files))
 
 
 def choose_tests(changed: Iterable[str]) -> list[str]:
@@ -49,12 +49,12 @@ def choose_tests(changed: Iterable[str]) -> list[str]:
     changed."""
     chosen: set[str] = set()
     for file in changed:
-        top, _, rest = file.partition("/")
-        room = rest.partition("/")[0] if top in ("course_lib", "tests") else ""
+        top, _, inner = file.partition("/")
+        room = inner.partition("/")[0] if top in ("course_lib", "tests") else ""
         further = (*_FURTHER.get(top, ()), *_FURTHER.get(room, ()))
         chosen |= {f"tests/{name}" for name in (room, *further)}
-    there = sorted(name for name in chosen - {"tests/"} if (paths.ROOT / name).exists())
-    return [*dict.fromkeys((*_ALWAYS, *there))] if changed else []
+    existing = sorted(name for name in chosen - {"tests/"} if (paths.ROOT / name).exists())
+    return [*dict.fromkeys((*_ALWAYS, *existing))] if changed else []
 
 
 def main() -> int:
@@ -63,13 +63,13 @@ def main() -> int:
         "--since", default="main", help="the commit or branch to compare with (default: main)"
     )
     parser.add_argument("pytest", nargs="*", help="goes to pytest, after --")
-    said = parser.parse_args()
+    arguments = parser.parse_args()
     try:
-        chosen = choose_tests(list_changed(said.since))
+        chosen = choose_tests(list_changed(arguments.since))
     except CourseError as error:
         sys.exit(f"course: {error}")
     if not chosen:
-        print(f"course: nothing differs from {said.since}. SINCE=COMMIT names another commit.")
+        print(f"course: nothing differs from {arguments.since}. SINCE=COMMIT names another commit.")
         return 0
     print(
         f"course: at most {OF_EACH} cases of each dear test, and all others, in"
@@ -77,7 +77,7 @@ def main() -> int:
         flush=True,
     )
     return subprocess.run(
-        (sys.executable, "-m", "pytest", f"--of-each={OF_EACH}", *chosen, *said.pytest),
+        (sys.executable, "-m", "pytest", f"--of-each={OF_EACH}", *chosen, *arguments.pytest),
         cwd=paths.ROOT,
     ).returncode
 

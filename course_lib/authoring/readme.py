@@ -166,14 +166,14 @@ def write_kernels(kinds: tuple[str, ...], columns: tuple[int, ...]) -> str:
     of PyTorch and Triton.
     """
     results = [measurement.stored(kind) for kind in kinds]
-    first = results[0]
+    reference = results[0]
     for kind, result in zip(kinds, results, strict=True):
-        if result.device != first.device or any(
-            result.versions[name] != first.versions[name] for name in ("torch", "triton")
+        if result.device != reference.device or any(
+            result.versions[name] != reference.versions[name] for name in ("torch", "triton")
         ):
             raise CourseError(
-                f"{kind} was measured on {result.device}, {kinds[0]} on {first.device}: one table"
-                " cannot show both."
+                f"{kind} was measured on {result.device}, {kinds[0]} on {reference.device}: one"
+                " table cannot show both."
             )
     entries = [
         entry for result in results for entry in compare_with_peers(result) if entry["M"] > 16
@@ -186,10 +186,11 @@ def write_kernels(kinds: tuple[str, ...], columns: tuple[int, ...]) -> str:
     compared = [entry for entry in entries if entry["to_peer"]]
     behind = sum(entry["to_peer"] > PEER_MARGIN for entry in compared)
     ahead = sum(entry["to_peer"] < 1 / PEER_MARGIN for entry in compared)
-    versions = f"PyTorch {first.versions['torch'].split('+')[0]}, Triton {first.versions['triton']}"
+    torch, triton = reference.versions["torch"].split("+")[0], reference.versions["triton"]
+    versions = f"PyTorch {torch}, Triton {triton}"
     return (
         "\n".join(lines)
-        + f"\n\n{first.label()}, {versions}, fp16. Of the {len(compared)} shapes with many rows"
+        + f"\n\n{reference.label()}, {versions}, fp16. Of the {len(compared)} shapes with many rows"
         f" that were\ncompared the course's kernel is more than 2 % ahead at {ahead} and more"
         f" than 2 % behind at {behind}.\n"
     )

@@ -99,7 +99,7 @@ def require_free(folder: Path) -> None:
         paths.ROOT / name
         for name in ("course_lib", "docs", "exercises", "notebooks", "solutions", "tests", "tools")
     ]
-    if any(folder.is_relative_to(own) for own in ours):
+    if any(folder.is_relative_to(course_path) for course_path in ours):
         raise CourseError(
             f"{folder} lies in the course's own files. Name a folder beside the course."
         )
@@ -132,9 +132,11 @@ def _is_copied(name: str) -> bool:
 def _list_files() -> list[str]:
     """Return the paths of the course's files from its root: tracked and new files; without git, all
     files except caches."""
-    found = _ask_git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
-    if found is not None:
-        return sorted(name for name in found.split("\0") if name and (paths.ROOT / name).is_file())
+    listing = _ask_git("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    if listing is not None:
+        return sorted(
+            name for name in listing.split("\0") if name and (paths.ROOT / name).is_file()
+        )
     places = [paths.ROOT / name for name in COPIED]
     files = [
         file
@@ -158,22 +160,22 @@ def _ask_git(*arguments: str) -> str | None:
     is not installed, or git fails."""
     if not (paths.ROOT / ".git").exists() or shutil.which("git") is None:
         return None
-    done = subprocess.run(
+    process = subprocess.run(
         ["git", *arguments], cwd=paths.ROOT, capture_output=True, text=True, check=False
     )
-    return done.stdout if done.returncode == 0 else None
+    return process.stdout if process.returncode == 0 else None
 
 
 def _cut_makefile(text: str) -> str:
     """Return the Makefile without `test` and without the commands whose help says that they are for
     authors or instructors."""
     parts = text.split("\n\n")
-    gone = [part for part in parts if _NOT_FOR_LEARNERS.search(part)]
-    names = {name for part in gone for name in re.findall(r"^([a-z-]+):", part, re.MULTILINE)}
-    kept = _THEIR_SETTINGS.sub("", "\n\n".join(part for part in parts if part not in gone))
+    left_out = [part for part in parts if _NOT_FOR_LEARNERS.search(part)]
+    names = {name for part in left_out for name in re.findall(r"^([a-z-]+):", part, re.MULTILINE)}
+    makefile = _THEIR_SETTINGS.sub("", "\n\n".join(part for part in parts if part not in left_out))
     return (
         re.sub(
-            r"^\.PHONY: (.*)$", lambda found: _drop(found, names), kept, flags=re.MULTILINE
+            r"^\.PHONY: (.*)$", lambda match: _drop(match, names), makefile, flags=re.MULTILINE
         ).rstrip("\n")
         + "\n"
     )

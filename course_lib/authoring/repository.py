@@ -54,13 +54,13 @@ def list_launches(repository: str, notebook: str = FIRST) -> dict[str, str]:
     Binder opens ``notebook``. Colab and Kaggle open lesson 00 with the cell that sets the course
     up.
     """
-    if (found := _GITHUB.fullmatch(repository)) is None:
+    if (match := _GITHUB.fullmatch(repository)) is None:
         return {}
-    hosted = f"{found[1]}/blob/main/{HOSTED}"
+    hosted = f"{match[1]}/blob/main/{HOSTED}"
     return {
-        "Codespaces": f"https://codespaces.new/{found[1]}?quickstart=1",
+        "Codespaces": f"https://codespaces.new/{match[1]}?quickstart=1",
         "Binder": (
-            f"https://mybinder.org/v2/gh/{found[1]}/HEAD?urlpath={quote(f'lab/tree/{notebook}', safe='')}"  # noqa: E501
+            f"https://mybinder.org/v2/gh/{match[1]}/HEAD?urlpath={quote(f'lab/tree/{notebook}', safe='')}"  # noqa: E501
         ),
         "Colab": f"https://colab.research.google.com/github/{hosted}",
         "Kaggle": f"https://kaggle.com/kernels/welcome?src=https://github.com/{hosted}",

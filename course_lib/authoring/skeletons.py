@@ -80,9 +80,9 @@ def new_lesson(name: str) -> list[Path]:
             f"{name!r} is no name for a lesson. Give a number of two digits and words, such as"
             " 11_measuring."
         )
-    for other in paths.NOTEBOOK_SOURCES.glob(f"{match[1]}_*.py"):
+    for existing in paths.NOTEBOOK_SOURCES.glob(f"{match[1]}_*.py"):
         raise CourseError(
-            f"lesson {match[1]} is there already, in {paths.shown(other)}. Take another number."
+            f"lesson {match[1]} is there already, in {paths.shown(existing)}. Take another number."
         )
     return _write(
         {paths.NOTEBOOK_SOURCES / f"{name}.py": "lesson.txt"}, {"number": match[1], "stem": name}
@@ -124,19 +124,20 @@ def new_kernel(name: str) -> list[Path]:
 NEW = {"exercise": new_exercise, "lesson": new_lesson, "picture": new_picture, "kernel": new_kernel}
 
 
-def _require_name(name: str, what: str) -> None:
+def _require_name(name: str, thing: str) -> None:
     if _NAME.fullmatch(name) is None:
         raise CourseError(
-            f"{name!r} is no name for {what}: small letters, digits and _, beginning with a letter."
+            f"{name!r} is no name for {thing}: small letters, digits and _, beginning with a"
+            " letter."
         )
 
 
 def _write(files: dict[Path, str], names: dict[str, str]) -> list[Path]:
     """Write every file from its template, or none if one of them exists already."""
-    if there := [paths.shown(path) for path in files if path.exists()]:
+    if existing := [paths.shown(path) for path in files if path.exists()]:
         raise CourseError(
-            f"nothing was written, for there is already {', '.join(there)}. Take another name, or"
-            " go on with what is there."
+            f"nothing was written, for there is already {', '.join(existing)}. Take another name,"
+            " or go on with what is there."
         )
     for path, template in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -93,12 +93,12 @@ def main() -> int:
                 frames.append((Image.open(io.BytesIO(shot)).convert("RGB"), milliseconds))
                 # the last frame of the first view
                 still = still or (milliseconds == _REST and len(frames) - 1)
-            first, *rest = (image for image, _ in frames)
+            first_image, *later_images = (image for image, _ in frames)
             durations = [milliseconds for _, milliseconds in frames]
-            first.save(
+            first_image.save(
                 FOLDER / f"course-{theme}.webp",
                 save_all=True,
-                append_images=rest,
+                append_images=later_images,
                 duration=durations,
                 loop=0,
                 quality=_QUALITY,
@@ -188,8 +188,10 @@ def _write_failure() -> str:
         file.write_text(mutants.make_text(exercise, wrong), encoding="utf-8")
         verdict = check(exercise, file, mode="cpu")
     assert verdict.place is not None
-    shown = replace(verdict.place, file=f"exercises/{file.name}")  # the path of a learner's file
-    return write_verdict(replace(verdict, place=shown), exercise)
+    shown_place = replace(
+        verdict.place, file=f"exercises/{file.name}"
+    )  # the path of a learner's file
+    return write_verdict(replace(verdict, place=shown_place), exercise)
 
 
 if __name__ == "__main__":

@@ -232,9 +232,9 @@ def read_pure(name: str, depends: tuple[str, ...]) -> Package:
 
 
 def _read_package(name: str) -> dict[str, bytes]:
-    found = util.find_spec(name)
-    assert found is not None and found.origin is not None, name
-    folder = Path(found.origin).parent
+    spec = util.find_spec(name)
+    assert spec is not None and spec.origin is not None, name
+    folder = Path(spec.origin).parent
     files = {str(file.relative_to(folder)): file for file in folder.rglob("*.py")}
     return {
         f"{name}/{short}": file.read_bytes()
@@ -268,7 +268,7 @@ def build_pyodide(pyodide: Distribution, out: Path, answers: Answers) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for name in CORE:
         shutil.copy(pyodide.folder / name, out / name)
-    own = [
+    own_packages = [
         read_course(answers),
         read_triton(),
         read_torch(),
@@ -277,22 +277,22 @@ def build_pyodide(pyodide: Distribution, out: Path, answers: Answers) -> None:
         *(Package(name, "0", {}, (), ()) for name in EMPTY),
         *map(read_standin, pyodide.missing),
     ]
-    entries = {package.name: package.write(out) for package in own}
-    kept = pyodide.find_needed(
-        [*NEEDED, *(need for package in own for need in package.depends)], entries
+    entries = {package.name: package.write(out) for package in own_packages}
+    kept_entries = pyodide.find_needed(
+        [*NEEDED, *(need for package in own_packages for need in package.depends)], entries
     )
-    for entry in kept.values():
+    for entry in kept_entries.values():
         shutil.copy(pyodide.folder / entry["file_name"], out / entry["file_name"])
     later = pyodide.find_needed([tab.LATER], entries)
     _write_later(
         pyodide.folder,
-        [entry for name, entry in later.items() if name not in kept],
+        [entry for name, entry in later.items() if name not in kept_entries],
         out / tab.LATER_FILE,
     )
     # The kernel of a notebook loads these packages in any case; the worker of a check loads only
     # the packages that the course depends on.
-    entries["norm-kernels-course"]["depends"] += sorted(later.keys() & kept.keys())
-    (out / LOCK).write_text(json.dumps(pyodide.lock | {"packages": kept | entries}))
+    entries["norm-kernels-course"]["depends"] += sorted(later.keys() & kept_entries.keys())
+    (out / LOCK).write_text(json.dumps(pyodide.lock | {"packages": kept_entries | entries}))
 
 
 def _write_later(pyodide: Path, entries: Iterable[dict], file: Path) -> None:
@@ -439,7 +439,7 @@ def _run(command: list[str | Path], folder: Path) -> None:
 
     Raises: CourseError with the end of what the command printed if it fails.
     """
-    done = subprocess.run(
+    process = subprocess.run(
         command,
         cwd=folder,
         stdout=subprocess.PIPE,
@@ -447,10 +447,10 @@ def _run(command: list[str | Path], folder: Path) -> None:
         text=True,
         check=False,
     )
-    if done.returncode:
+    if process.returncode:
         raise CourseError(
             "the tab could not be built. This ended with an error:"
-            f" {' '.join(map(str, command[1:]))}\n{done.stdout[-2000:]}"
+            f" {' '.join(map(str, command[1:]))}\n{process.stdout[-2000:]}"
         )
 
 

@@ -57,29 +57,29 @@ def list_catalogs() -> list[str]:
 
 def list_texts(name: str) -> dict[str, str]:
     """Return every text of a catalog, with where it stands: a place for translators to look at."""
-    found: dict[str, str] = {}
+    places: dict[str, str] = {}
 
     def note(text: str, where: str) -> str:
         if re.search(r"[A-Za-z]{2}", _NO_WORDS.sub("", text)):
-            found.setdefault(text, where)
+            places.setdefault(text, where)
         return text
 
     if name == "interface":
         for file in sorted(paths.PACKAGE.rglob("*.py")):
             for text in _find_marked(file):
-                found.setdefault(text, str(file.relative_to(paths.ROOT)))
+                places.setdefault(text, str(file.relative_to(paths.ROOT)))
         for file in sorted(paths.PACKAGE.rglob("templates/*.html")):
             for text in _IN_TEMPLATE.findall(file.read_text(encoding="utf-8")):
-                found.setdefault(text, str(file.relative_to(paths.ROOT)))
+                places.setdefault(text, str(file.relative_to(paths.ROOT)))
         for text in _find_help(paths.PACKAGE / "cli" / "app.py"):
-            found.setdefault(text, "course --help")
+            places.setdefault(text, "course --help")
         for exercise in catalog.exercises().values():
             for case in chain.from_iterable(part.battery for part in find_parts(exercise).values()):
                 note(case.split_why()[1], f"a case of exercise {exercise.id}")
     elif name == CATALOG:
         for file in sorted((paths.PACKAGE / "lessons").rglob("*.js")):
             for text in list_marked(file.read_text(encoding="utf-8")):
-                found.setdefault(text, str(file.relative_to(paths.ROOT)))
+                places.setdefault(text, str(file.relative_to(paths.ROOT)))
     elif name == "causes":
         for cause, words in CAUSES.items():
             words.translate(lambda text, where=cause: note(text, where))
@@ -88,7 +88,7 @@ def list_texts(name: str) -> dict[str, str]:
             note(block, GUIDES[name])
     else:
         _note_lesson(name.removeprefix("lesson"), note)
-    return found
+    return places
 
 
 def _note_lesson(lesson: str, note: Callable[[str, str], str]) -> None:
@@ -167,23 +167,23 @@ def update(language: str, name: str) -> polib.POFile:
     likeness for a text that changed."""
     file = find_catalog(language, name)
     old = polib.pofile(str(file)) if file.exists() else polib.POFile()
-    kept = {entry.msgid: entry for entry in old}
-    wanted = list_texts(name)
-    gone = [text for text, entry in kept.items() if text not in wanted and entry.msgstr]
+    old_entries = {entry.msgid: entry for entry in old}
+    texts = list_texts(name)
+    dropped = [text for text, entry in old_entries.items() if text not in texts and entry.msgstr]
     new = polib.POFile(wrapwidth=100)
     new.metadata = {
         "Language": language,
         "Content-Type": "text/plain; charset=utf-8",
         "Content-Transfer-Encoding": "8bit",
     }
-    for text, where in wanted.items():
+    for text, where in texts.items():
         entry = polib.POEntry(msgid=text, comment=where)
-        if text in kept:
-            entry.msgstr = kept[text].msgstr
-            entry.flags = kept[text].flags
-            entry.previous_msgid = kept[text].previous_msgid
-        elif previous := _find_most_alike(text, gone):
-            entry.msgstr = kept[previous].msgstr
+        if text in old_entries:
+            entry.msgstr = old_entries[text].msgstr
+            entry.flags = old_entries[text].flags
+            entry.previous_msgid = old_entries[text].previous_msgid
+        elif previous := _find_most_alike(text, dropped):
+            entry.msgstr = old_entries[previous].msgstr
             entry.flags = ["fuzzy"]
             entry.previous_msgid = previous
         new.append(entry)
@@ -213,16 +213,24 @@ def _find_most_alike(text: str, candidates: list[str]) -> str | None:
 def find_faults(entry: polib.POEntry) -> Iterator[str]:
     """Yield what a translation must have in common with its English and has not: code, formulas,
     links, names to fill in, numbers."""
-    for what, pattern in _SAME.items():
+    for kind, pattern in _SAME.items():
         # {step_count}, a number, may stand for {steps}, its English phrase
-        here, there = (
+        english_parts, translated_parts = (
             sorted(pattern.findall(text.replace("_count}", "s}")))
             for text in (entry.msgid, entry.msgstr)
         )
-        if here != there:
-            missing = [part for part in here if here.count(part) > there.count(part)]
-            extra = [part for part in there if there.count(part) > here.count(part)]
-            yield f"{what}: lacks {missing}, has {extra} too many"
+        if english_parts != translated_parts:
+            missing = [
+                part
+                for part in english_parts
+                if english_parts.count(part) > translated_parts.count(part)
+            ]
+            extra = [
+                part
+                for part in translated_parts
+                if translated_parts.count(part) > english_parts.count(part)
+            ]
+            yield f"{kind}: lacks {missing}, has {extra} too many"
 
 
 _SAME = {
@@ -236,12 +244,12 @@ _SAME = {
 
 def write_readme(language: str) -> str:
     """Return README.md in another language, with a link to the English one."""
-    here = f"[{LANGUAGES[language]}]({find_readme(language).name})"
+    language_link = f"[{LANGUAGES[language]}]({find_readme(language).name})"
     english = f"[{LANGUAGES['en']}](README.md)"
     return (
         translate_markdown(
             (paths.ROOT / "README.md").read_text(encoding="utf-8"), "readme", language
-        ).replace(here, english)
+        ).replace(language_link, english)
         + "\n"
     )
 
@@ -250,13 +258,13 @@ def find_readme(language: str) -> Path:
     return paths.ROOT / f"README.{language.replace('_', '-')}.md"
 
 
-def main(wanted: list[str]) -> int:
+def main(names: list[str]) -> int:
     """Update the catalogs that are named, or all, and the README in each language."""
     os.environ[VARIABLE] = "en"  # the texts that are looked for are English
     for language in LANGUAGES:
         if language == "en":
             continue
-        for name in wanted or list_catalogs():
+        for name in names or list_catalogs():
             updated = update(language, name)
             find_catalog(language, name).parent.mkdir(parents=True, exist_ok=True)
             updated.save(str(find_catalog(language, name)))

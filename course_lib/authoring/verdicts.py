@@ -45,12 +45,12 @@ def choose_mutants() -> dict[str, tuple[Exercise, dict]]:
     Mutants of optional tasks come after all others, and those that only a time limit ends come
     last.
     """
-    found: dict[str, tuple[Exercise, dict]] = {}
+    mutants_by_cause: dict[str, tuple[Exercise, dict]] = {}
     for exercise, entry in sorted(
         mutants.list_mutants(), key=lambda pair: (bool(pair[1].get("slow")), pair[0].optional)
     ):
-        found.setdefault(entry.get("cause_cpu", entry["cause"]), (exercise, entry))
-    return dict(sorted(found.items()))
+        mutants_by_cause.setdefault(entry.get("cause_cpu", entry["cause"]), (exercise, entry))
+    return dict(sorted(mutants_by_cause.items()))
 
 
 def check_mutant(exercise: Exercise, entry: dict, folder: Path) -> Verdict:
@@ -70,23 +70,23 @@ def write_section(cause: str, exercise: Exercise, entry: dict, verdict: Verdict)
     learner sees them."""
     headline = f": {CAUSES[cause].headline}" if cause in CAUSES else ""
     report = make_report(verdict, exercise)
-    found = [f"**{report.cause}**", f"Smallest failing case: {report.case}" if report.case else ""]
+    pieces = [f"**{report.cause}**", f"Smallest failing case: {report.case}" if report.case else ""]
     if report.numbers:
         column = max(len(name) for name, _ in report.numbers) + 1
-        found.append(
+        pieces.append(
             "\n".join(
                 ["```text", *(f"{name:{column}}{value}" for name, value in report.numbers), "```"]
             )
         )
-    found.append(report.words)
+    pieces.append(report.words)
     if report.place:
-        shown = quote_line(report.place)
-        below = [f"{shown.below}{shown.carets} {shown.label}".rstrip()] if shown.carets else []
+        quoted = quote_line(report.place)
+        below = [f"{quoted.below}{quoted.carets} {quoted.label}".rstrip()] if quoted.carets else []
         where = f"{report.place.lead} `{FILE}:{report.place.line}`".lstrip()
-        found.append(
-            "\n".join([where, "```python", f"{shown.gutter}{shown.source}", *below, "```"])
+        pieces.append(
+            "\n".join([where, "```python", f"{quoted.gutter}{quoted.source}", *below, "```"])
         )
-    text = "\n\n".join(piece for piece in (*found, report.question, report.common) if piece)
+    text = "\n\n".join(piece for piece in (*pieces, report.question, report.common) if piece)
     quotation = "\n".join(f"> {line}".rstrip() for line in text.splitlines())
     return f"## {cause}{headline}\n\n{write_source(exercise, entry)}\n\n{quotation}\n"
 
@@ -99,8 +99,10 @@ def write_page(sections: Mapping[str, str]) -> str:
         f"| Exercise | Wrong solutions |\n|---|---|\n{table}\n| all | {sum(counts.values())} |\n"
     )
     silent = sorted(CAUSES.keys() - sections.keys())
-    other = [_OTHERS.format(causes=", ".join(f"`{cause}`" for cause in silent))] if silent else []
-    return "\n".join([_HEAD, total, *sections.values(), *other])
+    silent_section = (
+        [_OTHERS.format(causes=", ".join(f"`{cause}`" for cause in silent))] if silent else []
+    )
+    return "\n".join([_HEAD, total, *sections.values(), *silent_section])
 
 
 def read_sections(page: str) -> dict[str, str]:
@@ -117,9 +119,12 @@ def main(argv: list[str]) -> int:
     sections = {}
     with tempfile.TemporaryDirectory(prefix="course-verdicts-") as scratch:
         for cause, (exercise, entry) in choose_mutants().items():
-            kept = stored.get(cause, "")
-            if exercise.id not in chosen and f"\n\n{write_source(exercise, entry)}\n\n" in kept:
-                sections[cause] = kept
+            stored_section = stored.get(cause, "")
+            if (
+                exercise.id not in chosen
+                and f"\n\n{write_source(exercise, entry)}\n\n" in stored_section
+            ):
+                sections[cause] = stored_section
                 continue
             sections[cause] = write_section(
                 cause, exercise, entry, check_mutant(exercise, entry, Path(scratch))

@@ -52,11 +52,11 @@ def read_plain_file(path: Path, most: int) -> bytes:
         return file.read(most) or b""
 
 
-def _require_plain(path: Path, found: os.stat_result) -> None:
-    kind = stat.S_IFMT(found.st_mode)
+def _require_plain(path: Path, status: os.stat_result) -> None:
+    kind = stat.S_IFMT(status.st_mode)
     if kind != stat.S_IFREG:
         raise NoPlainFile(errno.EINVAL, _KINDS.get(kind, "is a device, no plain file"), str(path))
-    if found.st_dev in {
+    if status.st_dev in {
         os.stat(folder).st_dev for folder in _OF_THE_KERNEL if os.path.exists(folder)
     }:
         raise NoPlainFile(errno.EINVAL, "is made by the kernel, and no plain file", str(path))
@@ -125,7 +125,7 @@ def keep_copy(path: Path, folder: Path, now: datetime | None = None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     copy = folder / f"{path.stem}-{stamp}{path.suffix}"
     number = 2
-    while not _reserved(copy):
+    while not _reserve(copy):
         copy = folder / f"{path.stem}-{stamp}-{number}{path.suffix}"
         number += 1
     try:
@@ -136,7 +136,7 @@ def keep_copy(path: Path, folder: Path, now: datetime | None = None) -> Path:
     return copy
 
 
-def _reserved(path: Path) -> bool:
+def _reserve(path: Path) -> bool:
     """Create ``path`` as an empty file; return False if the name is taken. Safe against other
     processes that try the same name."""
     try:
@@ -213,8 +213,8 @@ def _remove_abandoned(place: str) -> None:
         with contextlib.suppress(OSError):
             lock = _lock(folder, exclusive=True)
             try:
-                found = os.fstat(lock)
-                if found.st_uid == os.geteuid():
+                status = os.fstat(lock)
+                if status.st_uid == os.geteuid():
                     remove_tree(folder)
             finally:
                 os.close(lock)

@@ -131,13 +131,13 @@ def import_fault(error: BaseException) -> EnvironmentFault | None:
         return None
     strange = next((file for file, _ in foreign if not _is_installed(file)), None)
     imported, (file, line) = _package_of(strange or foreign[0][0]), foreign[-1]
-    said = (str(error).strip().splitlines() or [""])[0]
-    what = (
-        f"{_PACKAGES.get(imported, imported)} cannot be imported: {type(error).__name__}: {said}"
-        f" ({file}, line {line})."
+    first_line = (str(error).strip().splitlines() or [""])[0]
+    problem = (
+        f"{_PACKAGES.get(imported, imported)} cannot be imported: {type(error).__name__}:"
+        f" {first_line} ({file}, line {line})."
     )
     return EnvironmentFault(
-        f"{what} {_name_shadow(imported, strange) if strange else install_again()}"
+        f"{problem} {_name_shadow(imported, strange) if strange else install_again()}"
     )
 
 
@@ -150,10 +150,10 @@ def _find_shadow() -> tuple[str, str] | None:
     """
     for name, module in list(sys.modules.items()):
         file = getattr(module, "__file__", None)
-        taken = name in sys.stdlib_module_names or (
+        is_needed_name = name in sys.stdlib_module_names or (
             name in _NEEDED and not hasattr(module, "__path__")
         )
-        if taken and isinstance(file, str) and not _is_installed(file):
+        if is_needed_name and isinstance(file, str) and not _is_installed(file):
             return name, file
     return None
 
@@ -169,9 +169,9 @@ def _is_installed(file: str) -> bool:
 
 
 def _name_shadow(name: str, file: str) -> str:
-    whose = "comes with Python" if name in sys.stdlib_module_names else "the course installed"
+    origin = "comes with Python" if name in sys.stdlib_module_names else "the course installed"
     return (
-        f"That is not the {name} that {whose}: another one stands before it on Python's path. "
+        f"That is not the {name} that {origin}: another one stands before it on Python's path. "
         f"Rename or remove {file}, or `unset PYTHONPATH`."
     )
 

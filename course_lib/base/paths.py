@@ -100,8 +100,10 @@ def find_folder() -> Path | None:
         return ROOT
     if IN_TAB:
         return FOLDER
-    here = Path.cwd()
-    return next((folder for folder in (here, *here.parents) if (folder / MARKER).is_file()), None)
+    current = Path.cwd()
+    return next(
+        (folder for folder in (current, *current.parents) if (folder / MARKER).is_file()), None
+    )
 
 
 def folder() -> Path:
@@ -109,13 +111,13 @@ def folder() -> Path:
 
     Raises: CourseError if there is none; the message says how to make one.
     """
-    if (found := find_folder()) is None:
+    if (home := find_folder()) is None:
         raise CourseError(
             f"{Path.cwd()} is not in a course folder. `{name_program()} init my-course` makes one"
             " here, with exercises and lessons; if you have one already, change to it: `cd"
             " my-course`."
         )
-    return found
+    return home
 
 
 def exercises() -> Path:
@@ -150,14 +152,18 @@ def shown(path: Path) -> str:
     return make_visible_line(str(path))
 
 
-def located(name: str) -> Path:
+def locate(name: str) -> Path:
     """Return the path that :func:`shown` gave as ``name``."""
-    first, *rest = Path(name).parts
+    short_name, *parts = Path(name).parts
     places = {short: place for place, short in _list_places()}
-    return places[first].joinpath(*rest) if first in places else places.get(".", Path.cwd()) / name
+    return (
+        places[short_name].joinpath(*parts)
+        if short_name in places
+        else places.get(".", Path.cwd()) / name
+    )
 
 
 def _list_places() -> list[tuple[Path, str]]:
-    if (found := find_folder()) is None:
+    if (home := find_folder()) is None:
         return []
-    return [(exercises(), "exercises"), (state(), ".course"), (found, ".")]
+    return [(exercises(), "exercises"), (state(), ".course"), (home, ".")]

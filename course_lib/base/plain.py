@@ -66,9 +66,9 @@ def decode(kind: Any, plain: Any) -> Any:
         return plain
     origin = typing.get_origin(kind)
     if origin in (typing.Union, types.UnionType):
-        for one in typing.get_args(kind):
+        for member in typing.get_args(kind):
             with contextlib.suppress(ValueError):
-                return decode(one, plain)
+                return decode(member, plain)
         raise _refuse(kind, plain)
     if origin in (tuple, list, dict):
         return _decode_container(kind, origin, plain)

@@ -82,13 +82,13 @@ def _choose() -> Runtime:
         _apply(runtime)
         return runtime
     _require_linux()
-    asked = os.environ.get("COURSE_DEVICE", "").strip().lower()
-    if asked not in ("", "cpu", "gpu"):
+    requested = os.environ.get("COURSE_DEVICE", "").strip().lower()
+    if requested not in ("", "cpu", "gpu"):
         raise EnvironmentFault(
-            f"COURSE_DEVICE is {asked!r}; it can be 'cpu', 'gpu' or unset. `unset COURSE_DEVICE`"
-            " lets the course choose; then start again."
+            f"COURSE_DEVICE is {requested!r}; it can be 'cpu', 'gpu' or unset. `unset"
+            " COURSE_DEVICE` lets the course choose; then start again."
         )
-    if asked == "gpu":
+    if requested == "gpu":
         name = gpu_name()
         if name is None:
             raise EnvironmentFault(
@@ -96,7 +96,7 @@ def _choose() -> Runtime:
                 " on the CPU; `course doctor` says why there is no GPU."
             )
         runtime = Runtime("gpu", "cuda", name, "COURSE_DEVICE=gpu")
-    elif asked == "cpu":
+    elif requested == "cpu":
         runtime = Runtime("cpu", "cpu", platform.machine(), "COURSE_DEVICE=cpu")
     elif os.environ.get("TRITON_INTERPRET", "").lower() in ("1", "true", "yes", "on", "y"):
         runtime = Runtime("cpu", "cpu", platform.machine(), _SET)
@@ -111,12 +111,12 @@ def _choose() -> Runtime:
 def _apply(runtime: Runtime) -> None:
     early = triton_imported_as()
     if early is not None and early != runtime.mode:
-        wanted = "the interpreter" if runtime.interpreted else "the GPU"
+        needed_mode = "the interpreter" if runtime.interpreted else "the GPU"
         raise CourseError(
             "Triton was imported before course_lib, set up for"
-            f" {'compiling' if early == 'gpu' else 'the interpreter'}; this machine needs {wanted}."
-            " Restart the kernel (Kernel > Restart) and run `import course_lib` before anything"
-            " that imports triton."
+            f" {'compiling' if early == 'gpu' else 'the interpreter'}; this machine needs"
+            f" {needed_mode}. Restart the kernel (Kernel > Restart) and run `import course_lib`"
+            " before anything that imports triton."
         )
     if runtime.interpreted:
         set_default("TRITON_INTERPRET", "1")

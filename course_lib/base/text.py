@@ -53,22 +53,24 @@ def shorten(text: str, most: int) -> str:
     shortened to that length."""
     if len(text) <= most:
         return text
-    kept = max(most - len(_CUT), 0)
-    return f"{text[: kept - kept // 2]}{_CUT}{text[len(text) - kept // 2 :]}"[:most]
+    kept_length = max(most - len(_CUT), 0)
+    return f"{text[: kept_length - kept_length // 2]}{_CUT}{text[len(text) - kept_length // 2 :]}"[
+        :most
+    ]
 
 
-def wrap(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
-    """Return ``text`` in lines of at most ``width`` characters, with ``first`` before the first
-    line and ``rest`` before the others.
+def wrap(text: str, width: int, first_indent: str = "", later_indent: str = "") -> list[str]:
+    """Return ``text`` in lines of at most ``width`` characters, with ``first_indent`` before the
+    first line and ``later_indent`` before the others.
 
     A text in backticks and a path are meant to be copied, so they are never broken: a line with one
     may be longer than ``width``.
     """
-    lines = [first]
+    lines = [first_indent]
     started = False
     for word in _UNBROKEN.findall(text):
         if started and len(lines[-1]) + 1 + len(word) > width:
-            lines.append(rest)
+            lines.append(later_indent)
             started = False
         lines[-1] += f" {word}" if started else word
         started = True

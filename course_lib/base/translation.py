@@ -40,14 +40,14 @@ def choose_language() -> str:
 
     Raises: CourseError if the course has no such language.
     """
-    wanted = os.environ.get(VARIABLE, "").strip() or "en"
-    spoken = re.split(r"[-_.@]", wanted)[0].lower()
+    requested = os.environ.get(VARIABLE, "").strip() or "en"
+    spoken = re.split(r"[-_.@]", requested)[0].lower()
     for language in LANGUAGES:
         if language.split("_")[0] == spoken:
             return language
     raise CourseError(
-        f"{VARIABLE}={wanted}: the course has {' and '.join(LANGUAGES)}, and no other language. Set"
-        f" one of them, or unset {VARIABLE}."
+        f"{VARIABLE}={requested}: the course has {' and '.join(LANGUAGES)}, and no other language."
+        f" Set one of them, or unset {VARIABLE}."
     )
 
 
@@ -87,8 +87,8 @@ def translate_markdown(text: str, catalog: str, language: str = "") -> str:
 
 
 def _translate_block(block: str, language: str, catalog: str) -> str:
-    if (found := read_catalog(language, catalog).get(block)) is not None:
-        return found
+    if (translated_block := read_catalog(language, catalog).get(block)) is not None:
+        return translated_block
     for pattern, translated, _ in _list_patterns(language, catalog, _MARKDOWN_FIELD):
         if match := pattern.fullmatch(block):
             return _MARKDOWN_FIELD.sub(lambda field, values=match: values[field[1]], translated)
@@ -106,8 +106,8 @@ def translate_filled(text: str, catalog: str) -> str:
     if choose_language() == "en":
         return text
     sentences = [_find_filled(sentence, catalog) for sentence in _BETWEEN_SENTENCES.split(text)]
-    own, whole = _find_filled(text, catalog) or (0, text)
-    if None not in sentences and sum(part[0] for part in sentences if part) > own:
+    own_letters, whole = _find_filled(text, catalog) or (0, text)
+    if None not in sentences and sum(part[0] for part in sentences if part) > own_letters:
         return join_sentences(*(part[1] for part in sentences if part))
     return whole
 
@@ -116,11 +116,11 @@ def _find_filled(text: str, catalog: str) -> tuple[int, str] | None:
     """Return the letters, outside of its fields, of the text of the catalog that fits ``text``, and
     its translation, filled."""
     language = choose_language()
-    if (found := read_catalog(language, catalog).get(text)) is not None:
-        return len(re.findall("[A-Za-z]", text)), found
-    for pattern, translated, own in _list_patterns(language, catalog, _FIELD):
-        if own >= _OWN_LETTERS and (match := pattern.fullmatch(text)):
-            return own, _FIELD.sub(
+    if (translated_text := read_catalog(language, catalog).get(text)) is not None:
+        return len(re.findall("[A-Za-z]", text)), translated_text
+    for pattern, translated, own_letters in _list_patterns(language, catalog, _FIELD):
+        if own_letters >= _OWN_LETTERS and (match := pattern.fullmatch(text)):
+            return own_letters, _FIELD.sub(
                 lambda field, values=match: translate_filled(values[field[1]], catalog), translated
             )
     return None

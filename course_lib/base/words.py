@@ -26,19 +26,19 @@ def format_count(many: float, noun: str, plural: str = "") -> str:
     return f"{amount} {noun if many == 1 else plural or noun + ending}"
 
 
-def agree(many: int, one: str, more: str) -> str:
+def agree(many: int, singular: str, plural: str) -> str:
     """Return the form of a word that agrees with ``many``: agree(1, "lane lies", "lanes lie") is
     "lane lies"."""
-    return one if many == 1 else more
+    return singular if many == 1 else plural
 
 
-def list_words(words: Iterable[object], last: str = "") -> str:
-    """Return a list in the chosen language: "a, b, c", or "a, b and c" if ``last`` is AND (or
-    OR)."""
+def list_words(words: Iterable[object], conjunction: str = "") -> str:
+    """Return a list in the chosen language: "a, b, c", or "a, b and c" if ``conjunction`` is AND
+    (or OR)."""
     names = [str(word) for word in words]
     comma = _("{word}, {next}").format(word="", next="")
     return (
-        _(last).join(filter(None, [comma.join(names[:-1]), *names[-1:]]))
-        if last
+        _(conjunction).join(filter(None, [comma.join(names[:-1]), *names[-1:]]))
+        if conjunction
         else comma.join(names)
     )

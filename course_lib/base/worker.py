@@ -38,8 +38,8 @@ class WorkerFailure(Exception):
     """A worker that gave no answer and was killed. ``printed``: the end of its log since the last
     question."""
 
-    def __init__(self, what: str, printed: str):
-        super().__init__(what)
+    def __init__(self, problem: str, printed: str):
+        super().__init__(problem)
         self.printed = printed
 
     @property
@@ -59,14 +59,14 @@ class WorkerDied(WorkerFailure):
     def __init__(self, code: int | None, printed: str):
         self.code = code
         if code is None:
-            what = "closed its output"
+            ending = "closed its output"
         else:
-            what = (
+            ending = (
                 f"was ended by {_name_signal(-code)}"
                 if code < 0
                 else f"ended with exit code {code}"
             )
-        super().__init__(what, printed)
+        super().__init__(ending, printed)
 
 
 @dataclass(frozen=True)
@@ -265,23 +265,23 @@ class Worker:
     def _send(self, data: bytes, deadline: float, seconds: float) -> None:
         """Write ``data``. If the worker has ended, return without an error: the read that follows
         reports how it ended."""
-        stdin, rest = _pipes(self._started())[0].fileno(), memoryview(data)
+        stdin, unsent = _pipes(self._require_process())[0].fileno(), memoryview(data)
         with contextlib.suppress(BrokenPipeError):
-            while rest and self._wait_for(stdin, select.POLLOUT, deadline, seconds):
+            while unsent and self._wait_for(stdin, select.POLLOUT, deadline, seconds):
                 # the pipe has less room than one write needs
                 with contextlib.suppress(BlockingIOError):
-                    rest = rest[os.write(stdin, rest) :]
+                    unsent = unsent[os.write(stdin, unsent) :]
 
     def _read_line(
         self, deadline: float, seconds: float, look: Callable[[], None] | None = None
     ) -> bytes:
-        stdout, searched = _pipes(self._started())[1].fileno(), 0
+        stdout, searched = _pipes(self._require_process())[1].fileno(), 0
         while (end := self._received.find(b"\n", searched)) < 0:
             searched = len(self._received)
             ready = self._wait_for(stdout, select.POLLIN, deadline, seconds, look)
             data = os.read(stdout, 1 << 20) if ready else b""
             if not data:
-                raise WorkerDied(_wait(self._started(), _LAST_SECONDS), self._log_tail())
+                raise WorkerDied(_wait(self._require_process(), _LAST_SECONDS), self._log_tail())
             self._received += data
         line = bytes(self._received[:end])
         del self._received[: end + 1]
@@ -304,10 +304,10 @@ class Worker:
         poll.register(descriptor, event)
         while True:
             exited = not self.alive  # read before the poll: output from before its end counts
-            left = deadline - time.monotonic()
-            if left <= 0 and not exited:  # also for a worker that writes without pause
+            seconds_left = deadline - time.monotonic()
+            if seconds_left <= 0 and not exited:  # also for a worker that writes without pause
                 raise WorkerTimeout(f"gave no answer within {seconds:g} s", self._log_tail())
-            if poll.poll(0 if exited else 1000 * min(left, _LOOK_SECONDS)):
+            if poll.poll(0 if exited else 1000 * min(seconds_left, _LOOK_SECONDS)):
                 return True
             if exited:
                 return False
@@ -318,10 +318,10 @@ class Worker:
 
     def _has_unasked_output(self) -> bool:
         poll = select.poll()
-        poll.register(_pipes(self._started())[1].fileno(), select.POLLIN)
+        poll.register(_pipes(self._require_process())[1].fileno(), select.POLLIN)
         return bool(self._received or poll.poll(0))
 
-    def _started(self) -> subprocess.Popen[bytes]:
+    def _require_process(self) -> subprocess.Popen[bytes]:
         if self.process is None:
             raise RuntimeError("this worker has not been started, or was ended by another thread")
         return self.process

@@ -144,9 +144,9 @@ def begin(
         )
     providers = choose_providers(names, among)
     whole = whole and {p.name for p in providers} == set(among)
-    found = find_versions(providers)
+    versions = find_versions(providers)
     result = measurement.new(
-        f"{of_dtype(kind, dtype)}{'' if whole else measurement.PART}", method, found
+        f"{of_dtype(kind, dtype)}{'' if whole else measurement.PART}", method, versions
     )
     for provider in providers:
         if not provider.installed():
@@ -244,8 +244,8 @@ def measure_shape(
         torch.cuda.empty_cache()  # other graphs cannot use a graph's memory pool
 
 
-def _check_and_time(op: NormOperation, calls: list, first: Values) -> float:
-    operations.check(op, calls[0](), first)
+def _check_and_time(op: NormOperation, calls: list, first_values: Values) -> float:
+    operations.check(op, calls[0](), first_values)
     return timing.device_us(calls)
 
 

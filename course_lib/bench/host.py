@@ -96,11 +96,11 @@ def _call_through_autograd(
             for name in ("x", "residual", "w", "b")
         },
     )
-    wanted = [leaves.x, leaves.w] + [leaves.b] * op.centred + [leaves.residual] * op.add
+    inputs = [leaves.x, leaves.w] + [leaves.b] * op.centred + [leaves.residual] * op.add
 
     def call() -> tuple:
         outputs = forward(leaves.x, leaves.residual, leaves.w, leaves.b)[: len(op.outputs)]
-        return torch.autograd.grad(outputs, wanted, [values.dy] * len(outputs))
+        return torch.autograd.grad(outputs, inputs, [values.dy] * len(outputs))
 
     return call
 

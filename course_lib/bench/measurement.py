@@ -57,13 +57,15 @@ class Measurement:
     ) -> Measurement:
         """Return the same measurement with only some row lengths and providers; None keeps all."""
 
-        def wanted(entry: dict) -> bool:
+        def is_selected(entry: dict) -> bool:
             return (columns is None or entry.get("N") is None or entry["N"] in columns) and (
                 providers is None or entry["provider"] in providers
             )
 
         return replace(
-            self, rows=list(filter(wanted, self.rows)), untimed=list(filter(wanted, self.untimed))
+            self,
+            rows=list(filter(is_selected, self.rows)),
+            untimed=list(filter(is_selected, self.untimed)),
         )
 
     def save(self) -> Path:
@@ -73,7 +75,7 @@ class Measurement:
         data = asdict(self)
         del data["live"]
         text = _LIST_OF_SCALARS.sub(
-            lambda found: " ".join(found[0].split()), json.dumps(data, indent=1)
+            lambda match: " ".join(match[0].split()), json.dumps(data, indent=1)
         )
         write_atomic(path, text + "\n")
         return path
@@ -135,14 +137,14 @@ def stored(kind: str) -> Measurement:
 
     Raises: CourseError if there is none, or its file cannot be read.
     """
-    found = sorted(paths.BENCH_RESULTS.glob(f"{kind}-*.json"), key=_date)
-    if not found:
+    files = sorted(paths.BENCH_RESULTS.glob(f"{kind}-*.json"), key=_date)
+    if not files:
         raise CourseError(
             _("there is no stored measurement {kind!r} in {folder}. Take one on a GPU.").format(
                 kind=kind, folder=paths.shown(paths.BENCH_RESULTS)
             )
         )
-    return _read(found[-1])
+    return _read(files[-1])
 
 
 def read_all(kinds: Collection[str]) -> list[Measurement]:
@@ -151,8 +153,8 @@ def read_all(kinds: Collection[str]) -> list[Measurement]:
 
     Raises: CourseError if a file cannot be read.
     """
-    found = [path for kind in kinds for path in paths.BENCH_RESULTS.glob(f"{kind}[-_]*.json")]
-    return [_read(path) for path in sorted(found, key=_date, reverse=True)]
+    files = [path for kind in kinds for path in paths.BENCH_RESULTS.glob(f"{kind}[-_]*.json")]
+    return [_read(path) for path in sorted(files, key=_date, reverse=True)]
 
 
 def _date(path: Path) -> str:

@@ -83,15 +83,15 @@ def make(
     return sets
 
 
-def check(op: NormOperation, got: Sequence[Tensor], values: Values) -> None:
+def check(op: NormOperation, results: Sequence[Tensor], values: Values) -> None:
     """Compare every element with the operation's result in float64.
 
     Args:
-        got: the results of a call, op.outputs first.
+        results: the results of a call, op.outputs first.
 
     Raises: WrongValues that says which output is wrong and by how much.
     """
-    named = dict(zip(op.outputs, got, strict=False))
+    named = dict(zip(op.outputs, results, strict=False))
     for name in op.outputs:
         if name not in named:
             raise WrongValues(f"{name} is missing")
@@ -158,14 +158,14 @@ def _compute_exactly(
 
 
 def compare_tensor(
-    name: str, got: Tensor, exact: Tensor, scale: Tensor, dtype: torch.dtype
+    name: str, actual: Tensor, exact: Tensor, scale: Tensor, dtype: torch.dtype
 ) -> None:
     """Compare a tensor with float64 values; rounding of ``dtype`` is allowed, relative to
     ``scale``, or to 1 where that is less.
 
     Raises: WrongValues that says how wrong the tensor is.
     """
-    off = (got.double() - exact).abs() / scale.clamp(min=1.0)
+    off = (actual.double() - exact).abs() / scale.clamp(min=1.0)
     worst = torch.nan_to_num(off, nan=torch.inf).max().item()
     if worst > LIMITS[dtype]:
         raise WrongValues(
@@ -175,7 +175,7 @@ def compare_tensor(
 
 def _split_rows(x: Tensor) -> Iterator[slice]:
     step = max(1, _CHUNK // x.shape[1])
-    return (slice(first, first + step) for first in range(0, x.shape[0], step))
+    return (slice(first_row, first_row + step) for first_row in range(0, x.shape[0], step))
 
 
 def floor_us(op: NormOperation, inputs: Sequence[Values]) -> float:

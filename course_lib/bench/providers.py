@@ -81,11 +81,11 @@ def _call_directly(
     """Make ProviderFunctions from plain forward functions, which need no preparation, and from
     operations that need one."""
 
-    def of(f: Plain) -> Prepare:
+    def prepare_call(f: Plain) -> Prepare:
         return lambda v: lambda: f(v.x, v.residual, v.w, v.b)
 
     return ProviderFunctions(
-        {op: of(f) for op, f in functions.items()} | (prepared or {}), functions
+        {op: prepare_call(f) for op, f in functions.items()} | (prepared or {}), functions
     )
 
 
@@ -158,11 +158,11 @@ def _backward(algorithm: str) -> dict[str, Prepare]:
 
     return {
         op: call
-        for op, call, known in (
+        for op, call, algorithms in (
             ("layer_norm_backward", layer, layer_norm_backward.ALGORITHMS),
             ("rms_norm_backward", rms, rms_norm_backward.ALGORITHMS),
         )
-        if algorithm in known
+        if algorithm in algorithms
     }
 
 
@@ -181,7 +181,7 @@ def _forward_design(algorithm: str) -> Callable[[], ProviderFunctions]:
 
 
 def _resident() -> ProviderFunctions:
-    def of(fused: Plain) -> Prepare:
+    def prepare_fused(fused: Plain) -> Prepare:
         def prepare(v: Values) -> Call:
             if v.x.shape[1] > tables.RESIDENT_LIMIT:
                 raise ShapeRefused(
@@ -192,7 +192,7 @@ def _resident() -> ProviderFunctions:
         return prepare
 
     return ProviderFunctions(
-        _forward_design("resident")().prepare | {op: of(f) for op, f in _FUSED.items()}
+        _forward_design("resident")().prepare | {op: prepare_fused(f) for op, f in _FUSED.items()}
     )
 
 
@@ -200,7 +200,7 @@ def _split() -> ProviderFunctions:
     """The design for long rows, forward and backward. It refuses shorter rows, which need no
     exchange between programs."""
 
-    def of(prepare: Prepare, limit: int) -> Prepare:
+    def refuse_short(prepare: Prepare, limit: int) -> Prepare:
         def call(v: Values) -> Call:
             if v.x.shape[1] <= limit:
                 raise ShapeRefused(f"rows of up to {limit} columns stay with one program")
@@ -213,7 +213,9 @@ def _split() -> ProviderFunctions:
         op: tables.PERSISTENT_LIMIT if op.endswith("backward") else tables.RESIDENT_LIMIT
         for op in every
     }
-    return ProviderFunctions({op: of(prepare, limits[op]) for op, prepare in every.items()})
+    return ProviderFunctions(
+        {op: refuse_short(prepare, limits[op]) for op, prepare in every.items()}
+    )
 
 
 def _backward_design(algorithm: str) -> Callable[[], ProviderFunctions]:
@@ -436,9 +438,17 @@ def _quack_tuned() -> ProviderFunctions:
                 for _ in range(1 if mean is None else 2)
             ]
             named = dict(zip(("dw_partial", "db_partial"), sums, strict=False))
-            given = {f"has_{name}": name in named for name in ("dw_partial", "db_partial")}
+            has_sums = {f"has_{name}": name in named for name in ("dw_partial", "db_partial")}
             rmsnorm_bwd_tuned(
-                v.x, w, v.dy, rstd, dx, **named, **given, mean=mean, is_layernorm=mean is not None
+                v.x,
+                w,
+                v.dy,
+                rstd,
+                dx,
+                **named,
+                **has_sums,
+                mean=mean,
+                is_layernorm=mean is not None,
             )
             return dx, *(partial.sum(0).to(w.dtype) for partial in sums)
 
@@ -644,8 +654,8 @@ def choose_providers(names: Iterable[str] | None, among: Collection[str]) -> lis
 def find_versions(providers: Iterable[Provider]) -> dict[str, str]:
     """Return the version of every installed library among ``providers``; "unknown" if it can be
     imported but has no package metadata."""
-    found = {}
+    versions = {}
     for provider in providers:
         for distribution in provider.distributions if provider.installed() else ():
-            found[distribution] = find_version(distribution) or "unknown"
-    return found
+            versions[distribution] = find_version(distribution) or "unknown"
+    return versions

@@ -41,9 +41,11 @@ def compare_with_peers(result: Measurement) -> list[dict]:
         shapes.setdefault((row["op"], row["M"], row["N"]), {})[row["provider"]] = row["over_floor"]
     entries = []
     for (op, M, N), times in shapes.items():
-        own = next((times[name] for name in _OWN if name in times), None)
-        if own is not None:
-            entries.append({"op": op, "M": M, "N": N, "ours": own, **_find_best_peer(own, times)})
+        our_time = next((times[name] for name in _OWN if name in times), None)
+        if our_time is not None:
+            entries.append(
+                {"op": op, "M": M, "N": N, "ours": our_time, **_find_best_peer(our_time, times)}
+            )
     return sorted(
         entries,
         key=lambda e: (
@@ -54,25 +56,25 @@ def compare_with_peers(result: Measurement) -> list[dict]:
     )
 
 
-def _find_best_peer(own: float, times: dict[str, float]) -> dict:
+def _find_best_peer(our_time: float, times: dict[str, float]) -> dict:
     peer = min((name for name in PEERS if name in times), key=times.__getitem__, default=None)
     if peer is None:
         return dict.fromkeys(("peer", "peer_over_floor", "to_peer", "ahead"))
     return {
         "peer": peer,
         "peer_over_floor": times[peer],
-        "to_peer": own / times[peer],
-        "ahead": own / times[peer] <= PEER_MARGIN,
+        "to_peer": our_time / times[peer],
+        "ahead": our_time / times[peer] <= PEER_MARGIN,
     }
 
 
 def _over_floor(result: Measurement, width: int) -> list[str]:
     entries = compare_with_peers(result)
-    shown = _spread({e["N"] for e in entries})
+    lengths = _spread({e["N"] for e in entries})
     cells = [
         ((e["op"],), e["N"], _pair(e["ours"], e["peer_over_floor"], 2))
         for e in entries
-        if e["N"] in shown
+        if e["N"] in lengths
     ]
     ahead = [e["ahead"] for e in entries if e["ahead"] is not None]
     return [
@@ -123,17 +125,17 @@ def _training(result: Measurement, width: int) -> list[str]:
 
 def _statistics(result: Measurement, width: int) -> list[str]:
     times = _by(("dtype", "N"), result.rows, "over_floor")
-    shown = _spread({N for _, N in times})
+    lengths = _spread({N for _, N in times})
     cells = []
-    for (dtype, N), of in times.items():
-        if N in shown:
+    for (dtype, N), by_provider in times.items():
+        if N in lengths:
             cells.append(
                 (
                     (dtype,),
                     N,
                     _pair(
-                        min(time for name, time in of.items() if name != "torch"),
-                        of.get("torch"),
+                        min(time for name, time in by_provider.items() if name != "torch"),
+                        by_provider.get("torch"),
                         2,
                     ),
                 )
@@ -149,14 +151,16 @@ def _by(
 ) -> dict[tuple, dict[str, float]]:
     """Return the quantity of each provider, for each combination of values of the keys
     ``names``."""
-    found: dict[tuple, dict[str, float]] = {}
+    quantities: dict[tuple, dict[str, float]] = {}
     for row in rows:
-        found.setdefault(tuple(row[name] for name in names), {})[row["provider"]] = row[quantity]
-    return found
+        quantities.setdefault(tuple(row[name] for name in names), {})[row["provider"]] = row[
+            quantity
+        ]
+    return quantities
 
 
-def _pair(own: float, other: float | None, digits: int) -> str:
-    return f"{own:.{digits}f} / {'-' if other is None else f'{other:.{digits}f}'}"
+def _pair(our_value: float, peer_value: float | None, digits: int) -> str:
+    return f"{our_value:.{digits}f} / {'-' if peer_value is None else f'{peer_value:.{digits}f}'}"
 
 
 def _spread(columns: Iterable[int]) -> list[int]:

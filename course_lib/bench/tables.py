@@ -77,23 +77,25 @@ def in_blocks(
         names: the columns on the left, which every block repeats; each begins with its heading.
         columns: the other columns, aligned on the right; each begins with its heading.
     """
-    left = [
+    name_lines = [
         _GAP.join(cells)
         for cells in zip(*(_align(column, str.ljust) for column in names), strict=True)
     ]
     right = [_align(column, str.rjust) for column in columns]
-    needed = len(_blocks(left, right, width))
+    needed = len(_blocks(name_lines, right, width))
     # The narrowest width with as many blocks spreads the columns evenly, so that the last block is
     # not almost empty.
-    narrowest = next(w for w in range(width + 1) if len(_blocks(left, right, w)) == needed)
-    return [line.rstrip() for block in _blocks(left, right, narrowest) for line in ["", *block]][1:]
+    narrowest = next(w for w in range(width + 1) if len(_blocks(name_lines, right, w)) == needed)
+    return [
+        line.rstrip() for block in _blocks(name_lines, right, narrowest) for line in ["", *block]
+    ][1:]
 
 
-def _blocks(left: list[str], right: list[list[str]], width: int) -> list[list[str]]:
+def _blocks(name_lines: list[str], right: list[list[str]], width: int) -> list[list[str]]:
     blocks: list[list[str]] = []
     for cells in right:
         if not blocks or len(blocks[-1][0]) + len(_GAP) + len(cells[0]) > width:
-            blocks.append(left)
+            blocks.append(name_lines)
         blocks[-1] = [_GAP.join(pair) for pair in zip(blocks[-1], cells, strict=True)]
     return blocks
 

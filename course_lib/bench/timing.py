@@ -52,11 +52,11 @@ def device_us(
         for call in calls[:_WARM_UP]:
             call()  # compile, and fill the allocator's pool, before the capture
         stream.synchronize()
-        kept = []
+        results = []
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, stream=stream):
             for call in calls:
-                kept.append(call())
+                results.append(call())
         times = []
         for _ in range(replays + _WARM_UP):
             if renew is not None:
@@ -84,12 +84,12 @@ def host_us(call: Callable[[], object], batches: int = 10) -> float:
     times = []
     for batch in range(batches + 1):
         synchronize()
-        taken = []
+        batch_times = []
         for _ in range(_BATCH):
             start = time.perf_counter_ns()
             call()
-            taken.append(time.perf_counter_ns() - start)
+            batch_times.append(time.perf_counter_ns() - start)
         if batch:  # the first batch compiles and warms up, so its times do not count
-            times += taken
+            times += batch_times
     synchronize()
     return statistics.median(times) / 1e3

@@ -102,13 +102,13 @@ def measure(
             }
             result.rows.append(row)
     for row in result.rows:
-        wanted = next(
+        reference = next(
             r
             for r in result.rows
             if (r["norm"], r["provider"], r["compiled"]) == (row["norm"], "torch", False)
         )
         apart = abs(
-            statistics.fmean(row["losses"][-10:]) - statistics.fmean(wanted["losses"][-10:])
+            statistics.fmean(row["losses"][-10:]) - statistics.fmean(reference["losses"][-10:])
         )
         assert apart < 0.1, (
             f"{row['norm']} {row['provider']}: the loss ends {apart:.3f} from PyTorch's: not kept"
@@ -148,8 +148,8 @@ def table(result: Measurement, width: int = tables.WIDTH) -> str:
         f"{'norm':12}{'provider':10}{'':10}{'ms a step':>10}{'tokens/s':>12}{'last loss':>11}",
     ]
     for row in result.rows:
-        how = "compiled" if row["compiled"] else "eager"
+        mode = "compiled" if row["compiled"] else "eager"
         lines.append(
-            f"{row['norm']:12}{row['provider']:10}{how:10}{row['ms']:10.2f}{row['tokens_per_s']:12,}{row['losses'][-1]:11.3f}"
+            f"{row['norm']:12}{row['provider']:10}{mode:10}{row['ms']:10.2f}{row['tokens_per_s']:12,}{row['losses'][-1]:11.3f}"
         )
     return "\n".join(lines)

@@ -221,12 +221,12 @@ def train(
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: 0.55 + 0.45 * math.cos(math.pi * step / steps)
     )
-    for _step, (codes, wanted) in zip(
+    for _step, (codes, targets) in zip(
         range(steps), batches(text, size, seed, device), strict=False
     ):
         with _few_threads(size):
             with torch.autocast(device.type, dtype=autocast, enabled=autocast is not None):
-                loss = F.cross_entropy(model(codes).flatten(0, 1).float(), wanted.flatten())
+                loss = F.cross_entropy(model(codes).flatten(0, 1).float(), targets.flatten())
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -284,11 +284,11 @@ def estimate(
 def loss_on(model: nn.Module, text: Text, size: ModelSize = TOY, *, windows: int = 128) -> float:
     """Return the mean loss over ``windows`` random pieces of the text, in nats per character. It
     has less noise than one small batch."""
-    codes, wanted = next(
+    codes, targets = next(
         batches(text, replace(size, batch=windows), seed=1, device=next(model.parameters()).device)
     )
     with _few_threads(size):
-        return F.cross_entropy(model(codes).flatten(0, 1).float(), wanted.flatten()).item()
+        return F.cross_entropy(model(codes).flatten(0, 1).float(), targets.flatten()).item()
 
 
 @torch.no_grad()
@@ -317,7 +317,7 @@ def write(
     generator = torch.Generator().manual_seed(seed)
     codes = [text.characters.index(character) for character in start]
     with _few_threads(ModelSize(batch=1, context=context, channels=model.tokens.embedding_dim)):
-        for _ in range(length):
+        for _character in range(length):
             logits = model(torch.tensor([codes[-context:]], device=device))[0, -1].float().cpu()
             codes.append(
                 int(torch.multinomial((logits / warmth).softmax(0), 1, generator=generator))
@@ -333,6 +333,6 @@ def show(text: str, width: int = 92) -> None:
 def share_of_words(sample: str, text: str) -> float:
     """Return the share of the sample's words (runs of letters) that are words of ``text``. The last
     word may be cut, so it is left out."""
-    known = set(re.findall("[A-Za-z]+", text))
+    known_words = set(re.findall("[A-Za-z]+", text))
     words = re.findall("[A-Za-z]+(?=[^A-Za-z])", sample)
-    return sum(word in known for word in words) / len(words) if words else 0.0
+    return sum(word in known_words for word in words) / len(words) if words else 0.0

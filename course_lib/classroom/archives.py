@@ -185,13 +185,13 @@ def make_machine(_: str) -> Machine:
 class _Unpacker(Machine):
     def work(self, job: dict[str, Any], exchange: Exchange) -> None:
         exchange.begin_case(0)
-        found = read_members(exchange.read(ARCHIVE), job["name"])
+        contents = read_members(exchange.read(ARCHIVE), job["name"])
         members = [
             {"path": m.path, "data": base64.b64encode(m.data).decode(), "time": m.time}
-            for m in found.members
+            for m in contents.members
         ]
         exchange.write_answer(
-            {"members": members, "notes": list(found.notes), "problem": found.problem}
+            {"members": members, "notes": list(contents.notes), "problem": contents.problem}
         )
 
 

@@ -82,7 +82,7 @@ def check_request(request: Request) -> FileAnswer:
             # verdicts.
             file = folder / f"{exercise.file}.py"
             file.write_bytes(request.data)
-            shown = f"{paths.shown(folder)}/"
+            folder_name = f"{paths.shown(folder)}/"
             verdict = check(
                 exercise, file, mode=request.mode, secret=request.secret, required_tier=request.tier
             )
@@ -92,7 +92,7 @@ def check_request(request: Request) -> FileAnswer:
         if (fault := environment_fault(error)) is None:
             raise
         return FileAnswer(None, time.monotonic() - started, str(fault))
-    plain = _forget_folder(verdict, shown).as_dict()
+    plain = _forget_folder(verdict, folder_name).as_dict()
     del plain["seconds"]
     return FileAnswer(plain, round(time.monotonic() - started, 3))
 

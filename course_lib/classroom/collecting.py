@@ -132,16 +132,16 @@ def _collect_entry(entry: Entry, exercises: Collection[Exercise]) -> Collected:
     members: list[Member] = []
     times: list[float] = []
     for source in entry.sources:
-        for found, time in _read_source(source, collected):
-            members.append(found)
+        for source_member, time in _read_source(source, collected):
+            members.append(source_member)
             times.append(time)
     ids = {exercise.id: exercise for exercise in exercises}
     candidates: dict[str, list[int]] = {}
     for number, member in enumerate(members):
         if PurePosixPath(member.path).name == "progress.json":
             collected.progress = member.data
-        elif (wanted := _find_exercise(member.path)) in ids:
-            candidates.setdefault(wanted, []).append(number)
+        elif (member_id := _find_exercise(member.path)) in ids:
+            candidates.setdefault(member_id, []).append(number)
     for exercise_id in sorted(candidates):
         _choose(ids[exercise_id], [members[n] for n in candidates[exercise_id]], collected)
         collected.refused.pop(exercise_id, None)
@@ -240,10 +240,10 @@ def _read_archive(
 
 
 def _read_member(path: Path, name: PurePosixPath, collected: Collected) -> Member | None:
-    shown = make_visible_line(str(name))
+    file_name = make_visible_line(str(name))
     try:
         data = read_plain_file(path, FILE_BYTES)
-        return Member(shown, data, path.lstat().st_mtime)
+        return Member(file_name, data, path.lstat().st_mtime)
     except OSError as error:
         fault = environment_fault(error)
         if fault is not None and not isinstance(error, PermissionError):
@@ -251,9 +251,9 @@ def _read_member(path: Path, name: PurePosixPath, collected: Collected) -> Membe
             # submission
             raise
         why = (
-            f"{shown} {error.strerror}"
+            f"{file_name} {error.strerror}"
             if str(error.strerror).startswith("is ")
-            else f"{shown} cannot be read: {error.strerror}"
+            else f"{file_name} cannot be read: {error.strerror}"
         )
         collected.refused[_find_exercise(str(name))] = why
         collected.notes.append(why)
@@ -297,9 +297,9 @@ def _walk(
     """
     waiting = [(folder, PurePosixPath())]
     while waiting:
-        here, name = waiting.pop()
+        current, name = waiting.pop()
         try:
-            entries = sorted(os.scandir(here), key=lambda entry: entry.name)
+            entries = sorted(os.scandir(current), key=lambda entry: entry.name)
         except OSError as error:
             collected.notes.append(
                 f"{make_visible_line(str(name / '.'))} cannot be read: {error.strerror}"

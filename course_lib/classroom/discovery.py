@@ -122,9 +122,9 @@ def discover(folder: Path, mapping: Path | None = None) -> list[Submissions]:
     Raises: CourseError if the folder does not exist, has no submission, or is itself one learner's
     submission; or if the mapping cannot be used.
     """
-    found = _read_mapping(folder, mapping) if mapping else _read_folder(folder)
+    entries = _read_mapping(folder, mapping) if mapping else _read_folder(folder)
     people: dict[str, list[Entry]] = {}
-    for entry in found:
+    for entry in entries:
         people.setdefault(entry.key, []).append(entry)
     ordered = sorted(people.items(), key=lambda item: (item[1][0].learner.casefold(), item[0]))
     return _tell_apart([Submissions(tuple(entries)) for _, entries in ordered])
@@ -149,14 +149,14 @@ def _is_stray(path: Path) -> bool:
 def _tell_apart(people: list[Submissions]) -> list[Submissions]:
     """Append the learner's number to the shown name if several learners have the same name."""
     names = [person.learner.learner for person in people]
-    told = []
+    distinct = []
     for person in people:
-        first = person.learner
-        if names.count(first.learner) > 1 and first.id:
-            name = f"{first.learner} ({first.id})"
+        learner = person.learner
+        if names.count(learner.learner) > 1 and learner.id:
+            name = f"{learner.learner} ({learner.id})"
             person = Submissions(tuple(replace(entry, learner=name) for entry in person.entries))
-        told.append(person)
-    return told
+        distinct.append(person)
+    return distinct
 
 
 def _read_folder(folder: Path) -> list[Entry]:
@@ -167,32 +167,32 @@ def _read_folder(folder: Path) -> list[Entry]:
             " learner; `course grade --help` lists the layouts."
         )
     canvas = _read_canvas(folder, names)
-    rest = [
+    other_names = [
         name
         for name in names
         if name not in {source.path.name for entry in canvas for source in entry.sources}
     ]
-    moodle = _read_moodle(folder, rest)
-    rest = [name for name in rest if not MOODLE.fullmatch(name)]
+    moodle = _read_moodle(folder, other_names)
+    other_names = [name for name in other_names if not MOODLE.fullmatch(name)]
     if (
         not canvas
         and not moodle
-        and all(re.match(r"ex\d\d[a-z]_", name) or name == "manifest.json" for name in rest)
+        and all(re.match(r"ex\d\d[a-z]_", name) or name == "manifest.json" for name in other_names)
     ):
         raise CourseError(
             f"{paths.shown(folder)} holds exercise files: it is one learner's submission, not a"
             " class. Name the folder above it, with one sub-folder or archive a learner."
         )
-    rest = [name for name in rest if not _is_stray(folder / name)]
-    if not canvas and not moodle and not rest:
+    other_names = [name for name in other_names if not _is_stray(folder / name)]
+    if not canvas and not moodle and not other_names:
         raise CourseError(
             f"there is no submission in {paths.shown(folder)}, but only"
             f" {', '.join(map(make_visible_line, names[:3]))}."
         )
     if len(names) == 1:
         _refuse_nested(folder, names[0])
-    prefix = _find_classroom_prefix(folder, rest)
-    return [*canvas, *moodle, *(_read_plain(folder / name, prefix) for name in rest)]
+    prefix = _find_classroom_prefix(folder, other_names)
+    return [*canvas, *moodle, *(_read_plain(folder / name, prefix) for name in other_names)]
 
 
 def _refuse_nested(folder: Path, name: str) -> None:
@@ -216,7 +216,7 @@ def _refuse_nested(folder: Path, name: str) -> None:
             *inner.glob("*/exercises/ex[0-9][0-9]*.py"),
         ):
             owners.setdefault(file.name, []).append(file.relative_to(inner).parts[0])
-        several = {each for found in owners.values() if len(found) > 2 for each in found}
+        several = {each for folders in owners.values() if len(folders) > 2 for each in folders}
     if several:
         raise CourseError(
             f"{paths.shown(folder)} holds nothing but the folder {make_visible_line(name)}, and"
@@ -252,10 +252,16 @@ def _read_canvas(folder: Path, names: Sequence[str]) -> list[Entry]:
         if match is None or "assignsubmission" in name or not _is_plain(folder / name):
             continue
         number = match["id"]
-        shown = clean_name(match["name"] or number)
+        learner_name = clean_name(match["name"] or number)
         entry = entries.setdefault(
             number,
-            Entry(f"canvas {number}", shown, id=number, marks_late=True, clockless=_CANVAS_CLOCK),
+            Entry(
+                f"canvas {number}",
+                learner_name,
+                id=number,
+                marks_late=True,
+                clockless=_CANVAS_CLOCK,
+            ),
         )
         source = SubmissionSource(folder / name, "" if online else match["rest"])
         notes = (
@@ -286,14 +292,17 @@ def _read_moodle(folder: Path, names: Sequence[str]) -> list[Entry]:
             key, Entry(f"moodle {key}", name_of, id=match["id"] or "", clockless=_MOODLE_CLOCK)
         )
         if match["kind"] != "file":
-            what = (
+            description = (
                 "an online text"
                 if match["kind"] == "onlinetext"
                 else f"no file but {match['kind']}"
             )
             entries[key] = replace(
                 entry,
-                notes=(*entry.notes, f"{make_visible_line(name)} is {what}, which is not graded"),
+                notes=(
+                    *entry.notes,
+                    f"{make_visible_line(name)} is {description}, which is not graded",
+                ),
             )
         elif problem := _find_obstacle(path, match["rest"]):
             entries[key] = replace(entry, notes=(*entry.notes, problem))
@@ -322,12 +331,12 @@ def _find_classroom_prefix(folder: Path, names: Sequence[str]) -> str:
     if len(names) < 2:
         return ""
     # all names between these two in order begin with the common start of the two
-    first, last = min(names), max(names)
+    lowest, highest = min(names), max(names)
     same = next(
-        (n for n, (a, b) in enumerate(zip(first, last, strict=False)) if a != b),
-        min(len(first), len(last)),
+        (n for n, (a, b) in enumerate(zip(lowest, highest, strict=False)) if a != b),
+        min(len(lowest), len(highest)),
     )
-    return first[: first[:same].rfind("-") + 1]
+    return lowest[: lowest[:same].rfind("-") + 1]
 
 
 def _read_plain(path: Path, prefix: str) -> Entry:
@@ -354,18 +363,18 @@ def _read_plain(path: Path, prefix: str) -> Entry:
     )
 
 
-def _find_obstacle(path: Path, rest: str = "") -> str:
-    """Return why ``path`` cannot be a submission; "" if it can. ``rest`` is the name that the
+def _find_obstacle(path: Path, given_name: str = "") -> str:
+    """Return why ``path`` cannot be a submission; "" if it can. ``given_name`` is the name that the
     learner gave to a flat file, else ""."""
     try:
         mode = os.lstat(path).st_mode
     except OSError as error:
         return f"{make_visible_line(path.name)} cannot be read: {error.strerror}"
-    shown = make_visible_line(path.name)
+    file_name = make_visible_line(path.name)
     if stat.S_IFMT(mode) in _KINDS:
-        return f"{shown} is {_KINDS[stat.S_IFMT(mode)]}"
-    if stat.S_ISREG(mode) and not rest and not is_archive(path.name):
-        return f"{shown} is a file; a folder or an archive (zip, tar) was expected"
+        return f"{file_name} is {_KINDS[stat.S_IFMT(mode)]}"
+    if stat.S_ISREG(mode) and not given_name and not is_archive(path.name):
+        return f"{file_name} is a file; a folder or an archive (zip, tar) was expected"
     return ""
 
 

@@ -128,12 +128,12 @@ class Engine:
                     alone.append(job)
 
     def _leave_out_known(self, jobs: Iterable[Job]) -> Iterator[Job]:
-        seen: set[str] = set()
+        keys_seen: set[str] = set()
         for job in jobs:
-            if job.key in seen:
+            if job.key in keys_seen:
                 self.tell(job.key, None)
                 continue
-            seen.add(job.key)
+            keys_seen.add(job.key)
             if not job.anew and job.key in self.journal:
                 self.outcome.kept += 1
                 self.tell(job.key, None)

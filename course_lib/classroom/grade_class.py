@@ -146,15 +146,15 @@ def grade_class(
     the disk is full, or if this machine cannot check files. Verdicts that were reached before the
     exception are kept.
     """
-    asked = {catalog.get(name).id for name in options.only} or set(catalog.exercises())
+    asked_ids = {catalog.get(name).id for name in options.only} or set(catalog.exercises())
     recheck = {catalog.get(name).id for name in options.recheck}
-    if unknown := recheck - asked:
+    if unknown := recheck - asked_ids:
         raise CourseError(f"--recheck names {', '.join(sorted(unknown))}, which --only leaves out.")
     people = discover(folder, options.mapping)
     earlier = [
-        (f"{one.learner.learner} ({clean_name(other.resolve().name)})", one)
-        for other in options.also
-        for one in discover(other)
+        (f"{submissions.learner.learner} ({clean_name(folder_before.resolve().name)})", submissions)
+        for folder_before in options.also
+        for submissions in discover(folder_before)
     ]
     strays = () if options.mapping else tuple(list_strays(folder))
     prepare_folder(out, folder)
@@ -167,13 +167,13 @@ def grade_class(
                     " this run would replace: `--anew` allows that. The verdicts are kept."
                 )
             record.rules = settle_rules(record.rules, options, out)
-            record.asked |= asked
+            record.asked |= asked_ids
             _refuse_namesakes(record, people)
             words = read_words(out / MARKS, _list_names(record, people))
             tier = choose_tier(options.tier, (find_tier or find_best_tier)())
             secret = take_secret(out, options.secret_file)
             exercises = [
-                exercise for exercise in catalog.exercises().values() if exercise.id in asked
+                exercise for exercise in catalog.exercises().values() if exercise.id in asked_ids
             ]
             return _Run(
                 out,
@@ -206,24 +206,24 @@ def grade_class(
 def _refuse_namesakes(record: Record, people: Sequence[Submissions]) -> None:
     """Raise CourseError if a learner of Moodle, whose number is another one in each assignment, has
     the name of several learners of before."""
-    present = [one.learner.key for one in people]
-    for one in people:
-        entry = one.learner
+    present = [submissions.learner.key for submissions in people]
+    for submissions in people:
+        entry = submissions.learner
         namesakes = record.find_all(entry.key, entry.learner, entry.id, present)
         if len(namesakes) > 1:
-            known = ", ".join(person.id or person.key for person in namesakes)
+            numbers = ", ".join(person.id or person.key for person in namesakes)
             raise CourseError(
                 f"{entry.learner} of this folder may be any of {len(namesakes)} learners of before"
-                f" (Moodle's numbers {known}): Moodle gives another number in each assignment."
+                f" (Moodle's numbers {numbers}): Moodle gives another number in each assignment."
                 " Nothing was graded. Say who is who with --map: a CSV file with the columns"
                 " learner,path,id, and the id of before."
             )
 
 
-def find_like_name(name: str, others: Sequence[str]) -> str:
-    """Return the name among ``others`` that is most like ``name``, in capitals, accents, spaces or
+def find_like_name(name: str, names: Sequence[str]) -> str:
+    """Return the name among ``names`` that is most like ``name``, in capitals, accents, spaces or
     a letter or two; "" if none is."""
-    plain = {_simplify_name(other): other for other in others}
+    plain = {_simplify_name(candidate): candidate for candidate in names}
     near = difflib.get_close_matches(_simplify_name(name), plain, n=1, cutoff=0.8)
     return plain[near[0]] if near else ""
 
@@ -246,25 +246,25 @@ def find_best_tier() -> str:
     return answer.tier
 
 
-def choose_tier(asked: str | None, best: str) -> str:
-    """Return the tier of isolation that every check has to have: ``asked``, or ``best`` if none was
-    asked for.
+def choose_tier(required: str | None, best: str) -> str:
+    """Return the tier of isolation that every check has to have: ``required``, or ``best`` if none
+    was asked for.
 
     Raises: EnvironmentFault if no tier was asked for and the best is "limits only", which is no
     protection; or if this machine does not have the tier that was asked for.
     """
-    if asked is None and best == isolation.LIMITS:
+    if required is None and best == isolation.LIMITS:
         raise EnvironmentFault(
             "this machine cannot shut a submission in: it has the tier 'limits only', which stops"
             " nobody who means harm. Nothing was run. `course doctor` says what is missing. If you"
             " trust everybody in this class: `--require-tier limits`."
         )
-    if asked is not None and isolation.TIERS.index(best) > isolation.TIERS.index(asked):
+    if required is not None and isolation.TIERS.index(best) > isolation.TIERS.index(required):
         raise EnvironmentFault(
-            f"this machine has the tier {best!r} of isolation, and {asked!r} was asked for. Nothing"
-            " was run. `course doctor` says what is missing."
+            f"this machine has the tier {best!r} of isolation, and {required!r} was asked for."
+            " Nothing was run. `course doctor` says what is missing."
         )
-    return asked or best
+    return required or best
 
 
 def settle_rules(before: Rules | None, options: ClassOptions, out: Path) -> Rules:
@@ -274,12 +274,12 @@ def settle_rules(before: Rules | None, options: ClassOptions, out: Path) -> Rule
     Raises: CourseError if they differ from the rules of earlier runs and ``change_rules`` is not
     set.
     """
-    kept = before or Rules()
+    earlier = before or Rules()
     rules = Rules(
-        kept.weights if options.weights is None else options.weights,
-        kept.late if options.late is None else options.late,
-        kept.partial if options.partial is None else options.partial,
-        kept.absent_zero if options.absent_zero is None else options.absent_zero,
+        earlier.weights if options.weights is None else options.weights,
+        earlier.late if options.late is None else options.late,
+        earlier.partial if options.partial is None else options.partial,
+        earlier.absent_zero if options.absent_zero is None else options.absent_zero,
     )
     if before and rules != before and not options.change_rules:
         raise CourseError(
@@ -298,12 +298,15 @@ def _list_names(record: Record, people: Sequence[Submissions]) -> list[tuple[str
     for key, names in (
         *((person.key, (person.learner, person.id, person.login)) for person in record),
         *(
-            (one.learner.key, (one.learner.learner, one.learner.id, one.learner.login))
-            for one in people
+            (
+                submissions.learner.key,
+                (submissions.learner.learner, submissions.learner.id, submissions.learner.login),
+            )
+            for submissions in people
         ),
     ):
-        known = record.find(key, *names[:2], present)
-        named.setdefault(known.key if known else key, set()).update(
+        person = record.find(key, *names[:2], present)
+        named.setdefault(person.key if person else key, set()).update(
             cell for name in names if name for cell in (name, gradebook.defuse(name))
         )
     return list(named.items())
@@ -384,13 +387,15 @@ class _Run:
             self.journal.torn,
             self.tier,
             tuple(
-                (one.person.learner, name, outcome.faults[attempt.key])
-                for one in self.known
-                for name, attempt in one.attempts.items()
+                (collected.person.learner, name, outcome.faults[attempt.key])
+                for collected in self.known
+                for name, attempt in collected.attempts.items()
                 if attempt.key in outcome.faults
             ),
             tuple(
-                (one.person.learner, one.person.problem) for one in self.known if one.person.problem
+                (collected.person.learner, collected.person.problem)
+                for collected in self.known
+                if collected.person.problem
             ),
             self.strays,
             regraded,
@@ -404,9 +409,13 @@ class _Run:
         and the absent ones."""
         if not self.before:
             return (), ()
-        here = {one.person.key for one in self.known}
-        absent = [person.learner for person in self.record if person.key not in here]
-        new = [one.person.learner for one in self.known if one.person.key not in self.before]
+        present = {collected.person.key for collected in self.known}
+        absent = [person.learner for person in self.record if person.key not in present]
+        new = [
+            collected.person.learner
+            for collected in self.known
+            if collected.person.key not in self.before
+        ]
         return tuple((name, find_like_name(name, absent)) for name in new), tuple(absent)
 
     def _list_jobs(self) -> Iterator[Job]:
@@ -473,11 +482,13 @@ class _Run:
 
     def _take_fingerprints(self, collected: Collected) -> dict[str, array[int]]:
         return {
-            name: array("I", sorted(similarity.take_fingerprint(member.data, self._given(name))))
+            name: array(
+                "I", sorted(similarity.take_fingerprint(member.data, self._hash_unsolved(name)))
+            )
             for name, member in collected.files.items()
         }
 
-    def _given(self, exercise_id: str) -> frozenset[int]:
+    def _hash_unsolved(self, exercise_id: str) -> frozenset[int]:
         """Return the hashes of the unsolved text, which the course wrote and every file of an
         exercise shares."""
         if exercise_id not in self._unsolved:
@@ -505,31 +516,42 @@ class _Run:
 
     def _add_to_record(self, faults: Mapping[str, str]) -> None:
         published = {exercise.id: self._list_published(exercise) for exercise in self.exercises}
-        for one in self.known:
-            self.record.people[one.person.key] = one.person
-            for name, attempt in one.attempts.items():
+        for collected in self.known:
+            self.record.people[collected.person.key] = collected.person
+            for name, attempt in collected.attempts.items():
                 words = similarity.describe_published(
-                    frozenset(one.fingerprints.get(name, ())), published[name]
+                    frozenset(collected.fingerprints.get(name, ())), published[name]
                 )
-                one.person.add(
+                collected.person.add(
                     name, replace(attempt, fault=faults.get(attempt.key, ""), published=words)
                 )
         earlier = [
-            (name, self._take_fingerprints(collect(one, self.exercises)))
-            for name, one in self.earlier
+            (name, self._take_fingerprints(collect(submissions, self.exercises)))
+            for name, submissions in self.earlier
         ]
         for exercise in self.exercises:
             fingerprints = {
-                one.person.learner: frozenset(one.fingerprints.get(exercise.id, ()))
-                for one in self.known
+                collected.person.learner: frozenset(collected.fingerprints.get(exercise.id, ()))
+                for collected in self.known
             }
-            others = [(name, frozenset(found.get(exercise.id, ()))) for name, found in earlier]
-            alike = similarity.find_alike([*fingerprints.items(), *others])
+            earlier_hashes = [
+                (name, frozenset(fingerprints_by_id.get(exercise.id, ())))
+                for name, fingerprints_by_id in earlier
+            ]
+            alike = similarity.find_alike([*fingerprints.items(), *earlier_hashes])
             self.record.alike[exercise.id] = similarity.merge_alike(
                 self.record.alike.get(exercise.id, ()),
-                (one for one in alike if any(name in fingerprints for name in one.learners)),
-                {one.person.learner for one in self.known if exercise.id in one.attempts}
-                | {name for name, found in earlier if exercise.id in found},
+                (group for group in alike if any(name in fingerprints for name in group.learners)),
+                {
+                    collected.person.learner
+                    for collected in self.known
+                    if exercise.id in collected.attempts
+                }
+                | {
+                    name
+                    for name, fingerprints_by_id in earlier
+                    if exercise.id in fingerprints_by_id
+                },
             )
 
     def _list_published(self, exercise: Exercise) -> list[tuple[str, frozenset[int]]]:
@@ -543,7 +565,7 @@ class _Run:
             for name, text in edits.read_variants(exercise).items()
         }
         return [
-            (name, similarity.take_fingerprint(text.encode(), self._given(exercise.id)))
+            (name, similarity.take_fingerprint(text.encode(), self._hash_unsolved(exercise.id)))
             for name, text in published.items()
         ]
 
@@ -551,13 +573,13 @@ class _Run:
         """Write two files of each group of similar files side by side. Read the files again,
         because they are not kept in memory."""
         people = dict(self.earlier) | {
-            one.person.learner: submissions
-            for one, submissions in zip(self.known, self.people, strict=True)
+            collected.person.learner: submissions
+            for collected, submissions in zip(self.known, self.people, strict=True)
         }
         texts_by_name: dict[str, str] = {}
         groups = []
-        for one in self.record.alike[exercise.id][: reports.MOST_ALIKE]:
-            for name in one.learners[:2]:
+        for group in self.record.alike[exercise.id][: reports.MOST_ALIKE]:
+            for name in group.learners[:2]:
                 if name not in texts_by_name:
                     member = (
                         collect(people[name], self.exercises).files.get(exercise.id)
@@ -569,7 +591,7 @@ class _Run:
                     texts_by_name[name] = "\n".join(
                         make_visible_line(line.expandtabs()) for line in lines
                     )
-            groups.append((one, [(name, texts_by_name[name]) for name in one.learners[:2]]))
+            groups.append((group, [(name, texts_by_name[name]) for name in group.learners[:2]]))
         reports.write_alike(self.out, exercise, groups)
 
     def _write(self) -> int:

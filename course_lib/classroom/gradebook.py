@@ -278,9 +278,9 @@ def write_similar(alike: Mapping[str, Sequence[Alike]]) -> Iterator[str]:
     """Yield the lines of ``similar.csv``: the learners with near-identical files for an
     exercise."""
     yield _join(["Exercise", "Learners", "Shared"])
-    for exercise, found in sorted(alike.items()):
-        for one in found:
-            yield _join([exercise, "; ".join(one.learners), f"{one.shared:.2f}"])
+    for exercise, groups in sorted(alike.items()):
+        for group in groups:
+            yield _join([exercise, "; ".join(group.learners), f"{group.shared:.2f}"])
 
 
 def format_points(points: float | None) -> str:

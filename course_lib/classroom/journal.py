@@ -95,9 +95,11 @@ class Journal:
             + b"\n"
         )
         try:
-            rest = memoryview(line)
-            while rest:
-                rest = rest[os.pwrite(self._descriptor, rest, self._end + len(line) - len(rest)) :]
+            unwritten = memoryview(line)
+            while unwritten:
+                unwritten = unwritten[
+                    os.pwrite(self._descriptor, unwritten, self._end + len(line) - len(unwritten)) :
+                ]
             os.fsync(self._descriptor)
         except OSError as error:
             os.ftruncate(self._descriptor, self._end)

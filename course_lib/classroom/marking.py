@@ -140,7 +140,8 @@ class Marker:
         by_id = {exercise.id: exercise for exercise in self.record.exercises}
         late = {
             name: max(
-                (self._count_days(person, exercise, one), one.due) for one in person.attempts[name]
+                (self._count_days(person, exercise, attempt), attempt.due)
+                for attempt in person.attempts[name]
             )
             for name, exercise in by_id.items()
             if self.rules.late.free_days and person.attempts.get(name)
@@ -255,13 +256,13 @@ class Marker:
         self, person: Person, exercise: Exercise, attempt: Attempt, free_days: int
     ) -> str:
         """Say how late a file is, by which clock, and what it costs; "" if it is not late."""
-        said = self._find_word(person, exercise).late
+        teachers_days = self._find_word(person, exercise).late
         days = self._count_days(person, exercise, attempt)
         if days:
-            source = MARKS if said is not None else _describe_clock(attempt)
+            source = MARKS if teachers_days is not None else _describe_clock(attempt)
             cost = self._describe_cost(exercise, days, free_days)
             return f"{_format_days(days)} late by {source}{cost}"
-        if said is not None:
+        if teachers_days is not None:
             return ""
         if attempt.marked_late:
             unknown = (

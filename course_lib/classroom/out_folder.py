@@ -30,9 +30,9 @@ def prepare_folder(out: Path, folder: Path) -> None:
             f"{paths.shown(out)} lies in the folder of the submissions, and would be taken for one."
             " Choose another with -o."
         )
-    if out.exists() and not (out / SETTINGS).exists() and (others := _list_strangers(out)):
+    if out.exists() and not (out / SETTINGS).exists() and (strangers := _list_strangers(out)):
         raise CourseError(
-            f"{paths.shown(out)} holds other files ({', '.join(others[:3])}). Choose an empty"
+            f"{paths.shown(out)} holds other files ({', '.join(strangers[:3])}). Choose an empty"
             " folder with -o, or a new one."
         )
     make_private_folder(out)  # it will hold learners' results and the secret
@@ -48,8 +48,8 @@ def is_in_repository(folder: Path) -> bool:
 def _list_strangers(out: Path) -> list[str]:
     """Return the names in ``out`` that come neither from a run that was killed at its start, nor
     from a teacher's ``marks.csv``."""
-    begun = (SECRET, SETTINGS, IGNORE)
-    ours = (MARKS, JOURNAL, SECRET, IGNORE, *map(_name_part, begun))
+    first_files = (SECRET, SETTINGS, IGNORE)
+    ours = (MARKS, JOURNAL, SECRET, IGNORE, *map(_name_part, first_files))
     return sorted(name for name in os.listdir(out) if name not in ours)
 
 
@@ -60,30 +60,31 @@ def take_secret(out: Path, secret_file: Path | None) -> bytes:
     Raises: CourseError if earlier runs used another secret, or if a file of the secret cannot be
     used.
     """
-    own = out / SECRET
-    if secret_file is None and not own.exists() and not (out / SETTINGS).exists():
-        write_lines(own, [f"{secrets.token_hex(16)}\n"])
-    if secret_file is None and not own.exists():
+    secret_path = out / SECRET
+    if secret_file is None and not secret_path.exists() and not (out / SETTINGS).exists():
+        write_lines(secret_path, [f"{secrets.token_hex(16)}\n"])
+    if secret_file is None and not secret_path.exists():
         raise CourseError(
             f"{paths.shown(out)} was begun with a secret from a file. Name the same one:"
             " --secret-file."
         )
-    secret = read_secret(secret_file or own)
+    secret = read_secret(secret_file or secret_path)
     fingerprint = Secret(secret).fingerprint
     settings = out / SETTINGS
     if settings.exists():
         try:
-            begun = json.loads(settings.read_text(encoding="utf-8"))["secret"]
+            stored_fingerprint = json.loads(settings.read_text(encoding="utf-8"))["secret"]
         except (ValueError, KeyError, TypeError):
             raise CourseError(
                 f"{paths.shown(settings)} is damaged. Remove that file alone, and give the same"
                 " command again."
             ) from None
-        if begun != fingerprint:
+        if stored_fingerprint != fingerprint:
             raise CourseError(
-                f"{paths.shown(out)} was begun with another secret (fingerprint {begun}, this one"
-                f" has {fingerprint}): its hidden cases were others, and results of both do not"
-                " belong in one gradebook. Give the same secret, or choose another folder with -o."
+                f"{paths.shown(out)} was begun with another secret (fingerprint"
+                f" {stored_fingerprint}, this one has {fingerprint}): its hidden cases were"
+                " others, and results of both do not belong in one gradebook. Give the same"
+                " secret, or choose another folder with -o."
             )
     else:
         write_lines(settings, [json.dumps({"version": _VERSION, "secret": fingerprint}) + "\n"])

@@ -34,32 +34,32 @@ class Word:
 
 
 def read_table(
-    file: Path, what: str, needed: Collection[str], columns: Collection[str]
+    file: Path, subject: str, needed: Collection[str], columns: Collection[str]
 ) -> list[tuple[str, dict[str, str]]]:
     """Return for each line of a CSV file its place in words and its cells by column, without white
     space around them.
 
     Raises: CourseError if the file cannot be read, is no CSV file in UTF-8, or has other columns.
     """
-    shown = paths.shown(file)
+    file_name = paths.shown(file)
     try:
         text = read_plain_file(file, _MOST_BYTES).decode("utf-8-sig")
         reader = csv.reader(io.StringIO(text, newline=""), strict=True)
         rows = [(reader.line_num, row) for row in reader]
     except OSError as error:
-        raise CourseError(f"{what} {shown} cannot be read: {error.strerror}.") from None
+        raise CourseError(f"{subject} {file_name} cannot be read: {error.strerror}.") from None
     except (UnicodeDecodeError, csv.Error) as error:
-        raise CourseError(f"{what} {shown} is no CSV file in UTF-8: {error}.") from None
+        raise CourseError(f"{subject} {file_name} is no CSV file in UTF-8: {error}.") from None
     header = [cell.strip().lower() for cell in rows[0][1]] if rows else []
     if not set(needed) <= set(header) <= set(columns) or len(set(header)) < len(header):
-        others = [name for name in columns if name not in needed]
+        optional = [name for name in columns if name not in needed]
         raise CourseError(
-            f"{what} {shown} needs a first line with the columns {','.join(needed)}, and may have"
-            f" {' and '.join(others)}; it has {header}."
+            f"{subject} {file_name} needs a first line with the columns {','.join(needed)}, and"
+            f" may have {' and '.join(optional)}; it has {header}."
         )
-    found = []
+    table = []
     for number, row in rows[1:]:
-        where = f"{what} {shown}, line {number}"
+        where = f"{subject} {file_name}, line {number}"
         if not any(cell.strip() for cell in row):
             continue
         if len(row) != len(header):
@@ -69,8 +69,8 @@ def read_table(
             raise CourseError(
                 f"{where}, has {len(row)} columns, and the first line {len(header)}.{hint}"
             )
-        found.append((where, dict(zip(header, (cell.strip() for cell in row), strict=True))))
-    return found
+        table.append((where, dict(zip(header, (cell.strip() for cell in row), strict=True))))
+    return table
 
 
 def read_words(
@@ -96,11 +96,11 @@ def read_words(
     for where, cells in read_table(file, "the file", _COLUMNS[:3], _COLUMNS):
         keys = called.get(cells["learner"], set())
         if len(keys) != 1:
-            known = ", ".join(sorted(called)[:20])
+            known_names = ", ".join(sorted(called)[:20])
             problem = (
                 "which more than one learner is called; write the number or the login"
                 if keys
-                else f"whom the class does not have. It has: {known}"
+                else f"whom the class does not have. It has: {known_names}"
             )
             raise CourseError(f"{where}: {cells['learner']!r}, {problem}.")
         try:

@@ -23,21 +23,21 @@ def read_surprises(data: bytes) -> dict[str, bool] | None:
         return None
     try:
         predictions = json.loads(data)["predictions"]
-        found = {
-            name: said["surprised"]
-            for name, said in predictions.items()
+        surprises = {
+            name: answer["surprised"]
+            for name, answer in predictions.items()
             if name in list_questions()
         }
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-    return {name: surprised for name, surprised in found.items() if isinstance(surprised, bool)}
+    return {name: surprised for name, surprised in surprises.items() if isinstance(surprised, bool)}
 
 
 @functools.cache
 def list_questions() -> dict[str, str]:
     """Return every question of the lessons, by id, in the order of the course."""
-    found = {}
+    questions = {}
     for file in sorted(_FOLDER.glob("*.toml")):
         for entry in tomllib.loads(file.read_text(encoding="utf-8")).get("prediction", []):
-            found[entry["id"]] = entry["question"]
-    return found
+            questions[entry["id"]] = entry["question"]
+    return questions

@@ -102,20 +102,22 @@ class Person:
     def submitted(self) -> float:
         """The latest time of all files, in seconds since 1970; 0 if none is known."""
         return max(
-            (attempt.time for some in self.attempts.values() for attempt in some), default=0.0
+            (attempt.time for attempts in self.attempts.values() for attempt in attempts),
+            default=0.0,
         )
 
     def add(self, exercise: str, attempt: Attempt) -> None:
         """Add a file, or update its entry. If the file has two times, keep the one that a system
         vouches for, else the earlier one, because each download sets a new time."""
         attempts = self.attempts.setdefault(exercise, [])
-        for number, known in enumerate(attempts):
-            if known.file == attempt.file:
-                first = min(
-                    (known, attempt), key=lambda one: (not one.vouched, one.time or math.inf)
+        for number, stored in enumerate(attempts):
+            if stored.file == attempt.file:
+                preferred = min(
+                    (stored, attempt),
+                    key=lambda candidate: (not candidate.vouched, candidate.time or math.inf),
                 )
                 attempts[number] = replace(
-                    attempt, time=first.time, clock=first.clock, vouched=first.vouched
+                    attempt, time=preferred.time, clock=preferred.clock, vouched=preferred.vouched
                 )
                 return
         attempts.append(attempt)
@@ -140,8 +142,14 @@ class Record:
     def exercises(self) -> list[Exercise]:
         """The exercises that were asked for, and the optional tasks that somebody handed in."""
         handed_in = {name for person in self.people.values() for name in person.attempts}
-        asked = [exercise for exercise in catalog.exercises().values() if exercise.id in self.asked]
-        return [exercise for exercise in asked if not exercise.optional or exercise.id in handed_in]
+        asked_exercises = [
+            exercise for exercise in catalog.exercises().values() if exercise.id in self.asked
+        ]
+        return [
+            exercise
+            for exercise in asked_exercises
+            if not exercise.optional or exercise.id in handed_in
+        ]
 
     def __iter__(self) -> Iterator[Person]:
         return iter(
@@ -186,8 +194,8 @@ class Record:
             "asked": sorted(self.asked),
             "people": [asdict(person) for person in self],
             "alike": {
-                exercise: [asdict(one) for one in found]
-                for exercise, found in sorted(self.alike.items())
+                exercise: [asdict(group) for group in groups]
+                for exercise, groups in sorted(self.alike.items())
             },
             "regrades": self.regrades,
         }
@@ -217,12 +225,12 @@ def read_record(out: Path) -> Record:
         people = [_read_person(person, whole["asked"]) for person in whole["people"]]
         by_key = {person.key: person for person in people}
         alike = {
-            exercise: [Alike(tuple(one["learners"]), one["shared"]) for one in found]
-            for exercise, found in whole["alike"].items()
+            exercise: [Alike(tuple(group["learners"]), group["shared"]) for group in groups]
+            for exercise, groups in whole["alike"].items()
         }
-        asked = set(whole["asked"])
+        asked_ids = set(whole["asked"])
         rules = _read_rules(whole["rules"])
-        return Record(rules, asked, by_key, alike, whole["regrades"])
+        return Record(rules, asked_ids, by_key, alike, whole["regrades"])
     except FileNotFoundError:
         return Record()
     except (ValueError, KeyError, TypeError, AttributeError):
@@ -238,13 +246,13 @@ def _read_rules(plain: dict[str, Any]) -> Rules:
     return Rules(late=LateRule(**(late if isinstance(late, dict) else {"percent": late})), **plain)
 
 
-def _read_person(plain: dict[str, Any], asked: list[str]) -> Person:
+def _read_person(plain: dict[str, Any], asked_ids: list[str]) -> Person:
     attempts = {
-        name: [_read_attempt(attempt) for attempt in some]
-        for name, some in plain["attempts"].items()
+        name: [_read_attempt(attempt) for attempt in entries]
+        for name, entries in plain["attempts"].items()
     }
     # a record from before 2026-11-28 says of nobody that they were absent
-    plain.setdefault("present", asked)
+    plain.setdefault("present", asked_ids)
     # a record from before 2026-11-26 has this for the newest file only
     for name, words in plain.pop("published", {}).items():
         attempts[name][-1] = replace(attempts[name][-1], published=words)

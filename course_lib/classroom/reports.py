@@ -171,12 +171,12 @@ class _ClassPage:
             self.not_begun.append(person)
         self.complete += row.passed == len(row.required)
         self.unread += bool(row.problem)
-        if said := [
+        if sentences := [
             text
             for text in (row.problem, *row.by_hand, *row.published, *row.oddities, *row.notes)
             if text
         ]:
-            self.problems.append((row.learner, said))
+            self.problems.append((row.learner, sentences))
         for mark in row.shown:
             self.statuses[mark.exercise][mark.status] += 1
             if mark.status == NOT_GRADED:
@@ -200,9 +200,16 @@ class _ClassPage:
                 order[name],
             ),
         )
-        causes = [self._describe_cause(cause, found) for cause, found in self.causes.items()]
+        causes = [
+            self._describe_cause(cause, learners_by_id)
+            for cause, learners_by_id in self.causes.items()
+        ]
         causes.sort(key=lambda cause: (-cause["learners"], cause["words"]))
-        found = [(exercise, one) for exercise, some in sorted(alike.items()) for one in some]
+        groups = [
+            (exercise, group)
+            for exercise, group_list in sorted(alike.items())
+            for group in group_list
+        ]
         return vars(self) | {
             "causes": [cause for cause in causes if cause["question"]],
             "refusals": [cause for cause in causes if not cause["question"]],
@@ -215,25 +222,27 @@ class _ClassPage:
                 )
                 for name in surprises[:_MOST_SURPRISES]
             ],
-            "alike": found[:MOST_ALIKE],
-            "alike_left_out": max(len(found) - MOST_ALIKE, 0),
+            "alike": groups[:MOST_ALIKE],
+            "alike_left_out": max(len(groups) - MOST_ALIKE, 0),
         }
 
-    def _describe_cause(self, cause: str, found: dict[str, list[str]]) -> dict[str, Any]:
+    def _describe_cause(self, cause: str, learners_by_id: dict[str, list[str]]) -> dict[str, Any]:
         """Return a cause with the numbers of learners, and the question that leads to the remedy;
         "" if the file was not run.
 
         The words are the course's own, never a learner's.
         """
-        first = self.exercises[min(found)]
+        first_exercise = self.exercises[min(learners_by_id)]
         words, question = REFUSALS.get(cause, cause.replace("_", " ")), ""
         if cause in CAUSES:
-            words, question = CAUSES[cause].word_for(first.kind, first.entry_points)
+            words, question = CAUSES[cause].word_for(
+                first_exercise.kind, first_exercise.entry_points
+            )
         return {
             "words": make_sentence(words),
             "question": question,
-            "learners": len({key for keys in found.values() for key in keys}),
-            "exercises": sorted((exercise, len(keys)) for exercise, keys in found.items()),
+            "learners": len({key for keys in learners_by_id.values() for key in keys}),
+            "exercises": sorted((exercise, len(keys)) for exercise, keys in learners_by_id.items()),
         }
 
 
@@ -276,11 +285,13 @@ def _prose(text: str) -> Markup:
 
 def _quote(place: dict[str, Any]) -> str:
     """Return the learner's line with carets below it, as the terminal shows it."""
-    shown = Place(**place)
-    quoted = quote_line(shown, _COLUMNS)
-    first = f"{shown.lead}\n{shown.file}:{shown.line}\n{quoted.gutter}{quoted.source}".lstrip()
+    shown_place = Place(**place)
+    quoted = quote_line(shown_place, _COLUMNS)
+    quotation = (
+        f"{shown_place.lead}\n{shown_place.file}:{shown_place.line}\n{quoted.gutter}{quoted.source}"
+    ).lstrip()
     return (
-        f"{first}\n{quoted.below}{quoted.carets} {quoted.label}".rstrip()
+        f"{quotation}\n{quoted.below}{quoted.carets} {quoted.label}".rstrip()
         if quoted.carets
-        else first
+        else quotation
     )

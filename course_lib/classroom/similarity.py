@@ -53,10 +53,10 @@ class Alike:
     shared: float
 
 
-def take_fingerprint(data: bytes, given: frozenset[int] = frozenset()) -> frozenset[int]:
-    """Return the hashes of a file without ``given``, the hashes of the course's own text; an empty
-    set if there are too few to compare."""
-    hashes = frozenset(_winnow(_list_runs(data[:_MOST_BYTES]))) - given
+def take_fingerprint(data: bytes, course_hashes: frozenset[int] = frozenset()) -> frozenset[int]:
+    """Return the hashes of a file without ``course_hashes``, the hashes of the course's own text;
+    an empty set if there are too few to compare."""
+    hashes = frozenset(_winnow(_list_runs(data[:_MOST_BYTES]))) - course_hashes
     return hashes if len(hashes) >= _FEWEST else frozenset()
 
 
@@ -73,7 +73,9 @@ def find_alike(fingerprints: Iterable[tuple[str, frozenset[int]]]) -> list[Alike
     for learner, hashes in fingerprints:
         if hashes:
             same[hashes].append(learner)
-    found = [Alike(tuple(sorted(learners)), 1.0) for learners in same.values() if len(learners) > 1]
+    groups = [
+        Alike(tuple(sorted(learners)), 1.0) for learners in same.values() if len(learners) > 1
+    ]
     by_size = sorted(same, key=len)
     for number, small in enumerate(by_size):
         for large in by_size[number + 1 :]:
@@ -81,12 +83,12 @@ def find_alike(fingerprints: Iterable[tuple[str, frozenset[int]]]) -> list[Alike
                 # the sets that follow are at least as large, so they share too little as well
                 break
             if (shared := share(small, large)) >= ALIKE:
-                found.append(Alike(tuple(sorted((min(same[small]), min(same[large])))), shared))
-    return _sort(found)
+                groups.append(Alike(tuple(sorted((min(same[small]), min(same[large])))), shared))
+    return _sort(groups)
 
 
 def merge_alike(
-    before: Iterable[Alike], found: Iterable[Alike], compared: Collection[str]
+    before: Iterable[Alike], new_groups: Iterable[Alike], compared: Collection[str]
 ) -> list[Alike]:
     """Return the groups of an earlier comparison together with those of the present one; the most
     similar first.
@@ -96,24 +98,24 @@ def merge_alike(
 
     Args:
         before: the groups of earlier comparisons.
-        found: the groups found now.
+        new_groups: the groups found now.
         compared: the names of the learners whose files are compared now.
     """
-    kept = [one for one in before if not set(one.learners).issubset(compared)]
+    kept_groups = [group for group in before if not set(group.learners).issubset(compared)]
     return _sort(
         [
-            *kept,
+            *kept_groups,
             *(
-                one
-                for one in found
-                if not any(set(one.learners).issubset(old.learners) for old in kept)
+                group
+                for group in new_groups
+                if not any(set(group.learners).issubset(old.learners) for old in kept_groups)
             ),
         ]
     )
 
 
-def _sort(found: Iterable[Alike]) -> list[Alike]:
-    return sorted(found, key=lambda one: (-one.shared, one.learners))
+def _sort(groups: Iterable[Alike]) -> list[Alike]:
+    return sorted(groups, key=lambda group: (-group.shared, group.learners))
 
 
 def describe_published(
@@ -122,8 +124,8 @@ def describe_published(
     """Return the name of the published text that a file equals, or of the most similar one with the
     percentage; "" if none is similar."""
     shared, name = max(
-        ((share(hashes, known), name) for name, known in published),
-        key=lambda one: one[0],
+        ((share(hashes, text_hashes), name) for name, text_hashes in published),
+        key=lambda candidate: candidate[0],
         default=(0.0, ""),
     )
     if not hashes or shared < ALIKE:
@@ -131,11 +133,11 @@ def describe_published(
     return name if shared == 1 else f"{math.floor(100 * shared)} % like {name}"
 
 
-def share(one: frozenset[int], other: frozenset[int]) -> float:
+def share(hashes: frozenset[int], other_hashes: frozenset[int]) -> float:
     """Return the number of hashes that both sets have, divided by the number that at least one set
     has."""
-    both = len(one & other)
-    return both / max(len(one) + len(other) - both, 1)
+    common = len(hashes & other_hashes)
+    return common / max(len(hashes) + len(other_hashes) - common, 1)
 
 
 def _list_runs(data: bytes) -> list[int]:

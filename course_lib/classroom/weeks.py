@@ -39,25 +39,27 @@ def read_plan(file: Path) -> dict[str, Week]:
     Raises: CourseError if the file cannot be read, or names an exercise that does not exist or
     stands in two weeks.
     """
-    shown = paths.shown(file)
+    file_name = paths.shown(file)
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise CourseError(f"the plan {shown} cannot be read: {error.strerror}.") from None
+        raise CourseError(f"the plan {file_name} cannot be read: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CourseError(
-            f'the plan {shown} is no TOML: {error}. A deadline is written due = "2026-12-01T23:59".'
+            f"the plan {file_name} is no TOML: {error}. A deadline is written"
+            ' due = "2026-12-01T23:59".'
         ) from None
     weeks = {
-        name: _read_week(name, table, f"the plan {shown}, week {name}")
+        name: _read_week(name, table, f"the plan {file_name}, week {name}")
         for name, table in tables.items()
     }
     asked_in: dict[str, str] = {}
     for week in weeks.values():
         for exercise in week.exercises:
-            if other := asked_in.get(exercise):
+            if other_week := asked_in.get(exercise):
                 raise CourseError(
-                    f"the plan {shown} asks for {exercise} in week {other} and in week {week.name}."
+                    f"the plan {file_name} asks for {exercise} in week {other_week} and in week"
+                    f" {week.name}."
                 )
             asked_in[exercise] = week.name
     return weeks
@@ -84,8 +86,10 @@ def choose_weeks(plan: dict[str, Week], names: Sequence[str], file: Path) -> lis
     names.
     """
     if unknown := [name for name in names if name not in plan]:
-        known = ", ".join(plan) or "none"
-        raise CourseError(f"{paths.shown(file)} has no week {unknown[0]}. Its weeks are: {known}.")
+        week_names = ", ".join(plan) or "none"
+        raise CourseError(
+            f"{paths.shown(file)} has no week {unknown[0]}. Its weeks are: {week_names}."
+        )
     return [plan[name] for name in names]
 
 

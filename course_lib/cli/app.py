@@ -57,11 +57,13 @@ def _complete_exercise(incomplete: str) -> list[tuple[str, str]]:
 def _complete_kind(incomplete: str) -> list[tuple[str, str]]:
     from course_lib.cli.bench import KINDS
 
-    return [(name, what) for name, what in KINDS.items() if name.startswith(incomplete)]
+    return [
+        (name, description) for name, description in KINDS.items() if name.startswith(incomplete)
+    ]
 
 
-def _print_versions(wanted: bool) -> None:
-    if not wanted:
+def _print_versions(is_set: bool) -> None:
+    if not is_set:
         return
     import course_lib
 
@@ -73,11 +75,11 @@ def _print_versions(wanted: bool) -> None:
     raise typer.Exit
 
 
-def _set_language(wanted: str | None) -> None:
+def _set_language(language: str | None) -> None:
     """Set the language of this call and of all that it starts, such as JupyterLab."""
-    if wanted is None:
+    if language is None:
         return
-    os.environ[VARIABLE] = wanted
+    os.environ[VARIABLE] = language
     try:
         choose_language()
     except CourseError:
@@ -707,7 +709,7 @@ def describe_author() -> None:
               course author new lesson 11_measuring""",
 )
 def author_new(
-    what: Annotated[
+    thing: Annotated[
         str, typer.Argument(help="exercise, lesson, picture or kernel.", metavar="WHAT")
     ],
     name: Annotated[
@@ -723,7 +725,7 @@ def author_new(
     """Lay out the files of something new; their tests fail until it is written."""
     from course_lib.cli import author as authoring
 
-    return authoring.new(what, name, kind)
+    return authoring.new(thing, name, kind)
 
 
 @author.command(
@@ -799,14 +801,14 @@ def release(
     if systems:
         from course_lib.cli.grade import choose_exercises
 
-        asked, _ = choose_exercises(week, plan, only, everything)
+        exercise_ids, _ = choose_exercises(week, plan, only, everything)
         rules = {
             "secret_file": secret_file,
             "weights": weights,
             "partial": partial,
             "tier": require_tier,
         }
-        return releasing.release_for(systems[0], folder, asked, **rules)
+        return releasing.release_for(systems[0], folder, exercise_ids, **rules)
     if any((week, plan, only, everything, secret_file, weights, partial, require_tier)):
         raise typer.BadParameter(
             "the learners' copy has every exercise; the options of grading belong to --gradescope,"
@@ -836,7 +838,7 @@ def _require_whole_course(command: str) -> None:
 def run(arguments: list[str]) -> int:
     """Run the command; errors meant for people are a message on standard error, never a
     traceback."""
-    warnings.showwarning = lambda message, *rest, **more: say(str(message))
+    warnings.showwarning = lambda message, *details, **more: say(str(message))
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # a terminal without "●", or a message with half a character, is no reason to stop

@@ -11,26 +11,26 @@ from course_lib.base.errors import CourseError, EnvironmentFault
 _TOOLS = ("pytest", "xdist", "hypothesis", "jupytext", "nbclient")
 
 
-def new(what: str, name: str, kind: str | None) -> int:
+def new(thing: str, name: str, kind: str | None) -> int:
     """Lay out the files of a new thing and say what comes next.
 
-    Raises: CourseError if ``what`` or the name is none, or a file is there already.
+    Raises: CourseError if ``thing`` or the name is none, or a file is there already.
     """
     from course_lib.authoring import skeletons
 
-    if what not in skeletons.NEW:
+    if thing not in skeletons.NEW:
         raise CourseError(
-            f"there is no {what!r} to be made. There are: {', '.join(skeletons.NEW)}."
+            f"there is no {thing!r} to be made. There are: {', '.join(skeletons.NEW)}."
         )
-    if what == "exercise":
+    if thing == "exercise":
         written = skeletons.new_exercise(name, kind or "kernel")
     elif kind:
         raise CourseError("--kind belongs to a new exercise.")
     else:
-        written = skeletons.NEW[what](name)
+        written = skeletons.NEW[thing](name)
     print("\n".join(f"{paths.shown(path)}: written" for path in written))
     tests = [path for path in written if path.name.startswith("test_")]
-    if what == "exercise":
+    if thing == "exercise":
         print(
             f"`make exercises`, then `course author check {name.removeprefix('ex')[:3]}` says what"
             " is missing."

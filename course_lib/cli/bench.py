@@ -75,36 +75,36 @@ def run(
     """
     if kind not in (*KINDS, "all"):
         raise CourseError(f"there is no measurement {kind!r}. There are: {', '.join(KINDS)}, all.")
-    asked = _read_selection(columns, dtype, providers)
-    _refuse_options(kind, asked, plot=plot, as_json=as_json)
+    selection = _read_selection(columns, dtype, providers)
+    _refuse_options(kind, selection, plot=plot, as_json=as_json)
     if rows is not None or norm is not None:
         yield from _report_shape(
-            kind, asked, rows, norm, stored=stored, plot=plot, as_json=as_json, width=width
+            kind, selection, rows, norm, stored=stored, plot=plot, as_json=as_json, width=width
         )
         return
     width = width or shutil.get_terminal_size((tables.WIDTH, 24)).columns
     modules = _import_modules(kind)
-    _refuse_unknown_providers(asked.get("providers", ()), modules)
+    _refuse_unknown_providers(selection.get("providers", ()), modules)
     # imports PyTorch, for which the mode has to be chosen before
     from course_lib.bench.summary import summary
 
     alone, everything = kind != "all", {}
     for name, module in modules.items():
         try:
-            taken = _measure(name, module, asked, stored=stored, alone=alone)
+            measured = _measure(name, module, selection, stored=stored, alone=alone)
         except measurement.Unavailable as error:
             if not as_json:
                 yield _paragraph(f"{name}: {error}", width) + "\n"
             continue
-        if taken is None:
+        if measured is None:
             continue
-        saved = [] if stored else [f"saved to {paths.shown(taken.save())}"]
+        saved = [] if stored else [f"saved to {paths.shown(measured.save())}"]
         if as_json:
-            everything[name] = asdict(taken)
+            everything[name] = asdict(measured)
         else:
             yield from saved
-            yield module.table(taken, width) if alone else f"{summary(name, taken, width)}\n"
-            yield from _draw(name, taken, plot, alone=alone)
+            yield module.table(measured, width) if alone else f"{summary(name, measured, width)}\n"
+            yield from _draw(name, measured, plot, alone=alone)
     if as_json:
         yield json.dumps(everything, indent=1)
     elif not alone:
@@ -119,20 +119,22 @@ def _read_selection(
     columns: str | None, dtype: str | None, providers: str | None
 ) -> dict[str, Any]:
     """Return the values of the options that were given."""
-    given = {
-        "columns": columns and _numbers(columns),
+    options = {
+        "columns": columns and _split_numbers(columns),
         "dtype": dtype,
-        "providers": providers and _names(providers),
+        "providers": providers and _split_names(providers),
     }
-    return {name: value for name, value in given.items() if value}
+    return {name: value for name, value in options.items() if value}
 
 
-def _refuse_options(kind: str, asked: dict[str, Any], *, plot: Path | None, as_json: bool) -> None:
+def _refuse_options(
+    kind: str, selection: dict[str, Any], *, plot: Path | None, as_json: bool
+) -> None:
     """Refuse an option that the kind does not have, and options that exclude each other."""
-    for name in asked if kind != "all" else ():
+    for name in selection if kind != "all" else ():
         if name not in _SELECTS.get(kind, ()):
-            those = ", ".join(k for k in _SELECTS if name in _SELECTS[k])
-            raise CourseError(f"`course bench {kind}` has no --{name}. These have: {those}.")
+            kinds = ", ".join(k for k in _SELECTS if name in _SELECTS[k])
+            raise CourseError(f"`course bench {kind}` has no --{name}. These have: {kinds}.")
     if plot:
         require_html(plot, "--plot")
     if as_json and plot:
@@ -141,7 +143,7 @@ def _refuse_options(kind: str, asked: dict[str, Any], *, plot: Path | None, as_j
 
 def _report_shape(
     kind: str,
-    asked: dict[str, Any],
+    selection: dict[str, Any],
     M: int | None,
     norm: str | None,
     *,
@@ -151,12 +153,12 @@ def _report_shape(
     width: int | None,
 ) -> Iterator[str]:
     """Yield the report of one shape, and write its page if a file is named."""
-    if kind != "all" or "providers" in asked:
+    if kind != "all" or "providers" in selection:
         raise CourseError(
             "--rows and --norm ask for the report of one shape, which has no KIND and no"
             " --providers. Leave those out."
         )
-    columns = asked.get("columns", ())
+    columns = selection.get("columns", ())
     if M is None or len(columns) != 1:
         raise CourseError(
             "the report of a shape takes one row length and the number of rows, such as --columns"
@@ -166,7 +168,7 @@ def _report_shape(
     from course_lib.tuning import shape
 
     report = shape.make_report(
-        columns[0], M, asked.get("dtype", "fp16"), norm or "layer_norm", timed=not stored
+        columns[0], M, selection.get("dtype", "fp16"), norm or "layer_norm", timed=not stored
     )
     if as_json:
         yield json.dumps({"shape": asdict(report)}, indent=1)
@@ -184,10 +186,10 @@ def _write_lines(report: ShapeReport, width: int) -> Iterator[str]:
     """Yield the lines of a report. At 80 columns there are ten or fewer, unless a time is missing,
     which takes a line of its own."""
     yield from tables.paragraph(report.write_title(), width)
-    for name, one in zip(("forward", "backward"), report.passes, strict=True):
-        first, *others = one.write()
-        yield from tables.paragraph(f"{name}: {first}", width)
-        for text in others:
+    for name, norm_pass in zip(("forward", "backward"), report.passes, strict=True):
+        first_text, *more_texts = norm_pass.write()
+        yield from tables.paragraph(f"{name}: {first_text}", width)
+        for text in more_texts:
             yield from textwrap.wrap(
                 text, width, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False
             )
@@ -206,18 +208,18 @@ def _import_modules(kind: str) -> dict[str, ModuleType]:
 
 
 def _measure(
-    name: str, module: ModuleType, asked: dict[str, Any], *, stored: bool, alone: bool
+    name: str, module: ModuleType, options: dict[str, Any], *, stored: bool, alone: bool
 ) -> measurement.Measurement | None:
     """Measure a kind, or recall its newest measurement; return None if the kind has none of the
     providers that were asked for."""
     selection = {
-        option: value for option, value in asked.items() if option in _SELECTS.get(name, ())
+        option: value for option, value in options.items() if option in _SELECTS.get(name, ())
     }
     if "providers" in selection and not alone:
         selection["providers"] = tuple(p for p in selection["providers"] if p in module.PROVIDERS)
         if not selection["providers"]:
             return None
-    return _recalled(name, alone=alone, **selection) if stored else module.measure(**selection)
+    return _recall(name, alone=alone, **selection) if stored else module.measure(**selection)
 
 
 def _paragraph(text: str, width: int) -> str:
@@ -225,20 +227,21 @@ def _paragraph(text: str, width: int) -> str:
 
 
 def _refuse_unknown_providers(names: tuple[str, ...], modules: dict[str, ModuleType]) -> None:
-    known = [
+    known_names = [
         name
         for kind, module in modules.items()
         if "providers" in _SELECTS.get(kind, ())
         for name in module.PROVIDERS
     ]
     for name in names:
-        if name not in known:
+        if name not in known_names:
             raise CourseError(
-                f"there is no provider {name!r} here. There are: {', '.join(dict.fromkeys(known))}."
+                f"there is no provider {name!r} here. There are:"
+                f" {', '.join(dict.fromkeys(known_names))}."
             )
 
 
-def _recalled(
+def _recall(
     kind: str,
     *,
     alone: bool,
@@ -258,22 +261,22 @@ def _recalled(
 
     name = of_dtype(kind, dtype)
     if not alone and not measurement.is_stored(name):
-        of = "" if name == kind else f" in {dtype}"
+        suffix = "" if name == kind else f" in {dtype}"
         raise measurement.Unavailable(
-            f"not measured yet{of}. `course bench {kind}` on a GPU takes it."
+            f"not measured yet{suffix}. `course bench {kind}` on a GPU takes it."
         )
-    taken = measurement.stored(name)
-    lengths = sorted({row["N"] for row in taken.rows if "N" in row})
+    measured = measurement.stored(name)
+    lengths = sorted({row["N"] for row in measured.rows if "N" in row})
     for N in columns or ():
         if alone and N not in lengths:
             raise CourseError(
                 f"the stored measurement {name!r} has no row length {N}. It has:"
                 f" {', '.join(map(str, lengths))}."
             )
-    return taken.only(columns, providers)
+    return measured.only(columns, providers)
 
 
-def _numbers(text: str) -> tuple[int, ...]:
+def _split_numbers(text: str) -> tuple[int, ...]:
     try:
         columns = tuple(int(part) for part in text.split(","))
     except ValueError:
@@ -283,24 +286,24 @@ def _numbers(text: str) -> tuple[int, ...]:
     return columns
 
 
-def _names(text: str) -> tuple[str, ...]:
+def _split_names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(","))
 
 
 def _draw(
-    kind: str, taken: measurement.Measurement, plot: Path | None, *, alone: bool
+    kind: str, measured: measurement.Measurement, plot: Path | None, *, alone: bool
 ) -> Iterator[str]:
     """Draw the measurement, if a picture is asked for; say where it is."""
     if plot is None:
         return
     from course_lib.lessons.figures import bench as figures
 
-    if not taken.rows:
+    if not measured.rows:
         raise CourseError(
-            f"there is nothing to draw: this selection of the measurement {taken.kind!r} has no"
+            f"there is nothing to draw: this selection of the measurement {measured.kind!r} has no"
             " times."
         )
     drawing = {"host": figures.host, "training": figures.training}.get(kind, figures.over_floor)
     target = plot if alone else plot.with_stem(f"{plot.stem}-{kind}")
-    write_atomic(target, drawing(taken).make_page())
+    write_atomic(target, drawing(measured).make_page())
     yield f"drawn into {target}"

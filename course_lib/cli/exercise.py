@@ -38,10 +38,10 @@ def check(
     Raises: CourseError if there is no such exercise, or the secret cannot be used; OSError if its
     file cannot be read.
     """
-    exercise = status.chosen(exercise_id)
+    exercise = status.choose(exercise_id)
     # progress is the learner's: its last verdict is one that Check gives again, and its pass one
     # that Check gave
-    own = file is None and secret_file is None
+    is_learners_file = file is None and secret_file is None
     busy = console().status(
         _("checking {id} {title} ...").format(id=exercise.id, title=escape(exercise.title))
     )
@@ -58,14 +58,14 @@ def check(
     with contextlib.nullcontext() if as_json else busy:
         verdict = _grade(exercise, file, secret_file, require_tier, tell)
         # before anything is printed, because this may fail
-        complaint = note(verdict) if own else ""
+        complaint = note(verdict) if is_learners_file else ""
     if complaint:
         say(f"course: {complaint}")
     if as_json:
         print(verdict.as_json())
         return verdict.exit_code
     show(verdict_view(verdict, exercise))
-    if own and verdict.passed and not complaint:
+    if is_learners_file and verdict.passed and not complaint:
         upcoming = status.next_exercise(progress.read())
         show(
             _("That was the last one: you have passed every exercise.")
@@ -91,18 +91,18 @@ def next_hint(exercise: Exercise) -> str:
     return hints(exercise, progress.note_hint(exercise.id, len(exercise.hints)))
 
 
-def hints(exercise: Exercise, taken: int) -> str:
+def hints(exercise: Exercise, count: int) -> str:
     """Return the hints taken so far, in rich's markup."""
     head, total = _("Hint {number} of {total}."), len(exercise.hints)
-    shown = enumerate(exercise.hints[:taken], start=1)
+    numbered = enumerate(exercise.hints[:count], start=1)
     return "\n\n".join(
         f"[bold]{head.format(number=number, total=total)}[/bold] {escape(text)}"
-        for number, text in shown
+        for number, text in numbered
     )
 
 
 def hint(exercise_id: str | None) -> int:
-    exercise = status.chosen(exercise_id)
+    exercise = status.choose(exercise_id)
     hints = next_hint(exercise)
     if exercise_id is None:
         show(f"{exercise.id} {escape(exercise.title)}")
@@ -130,13 +130,13 @@ def solution(exercise_id: str, confirmed: bool) -> int:
     text = texts.make_plain_solution(exercise)
     progress.note_solution_seen(exercise.id)
     if sys.stdout.isatty():
-        show(highlighted(text))
+        show(highlight(text))
     else:
         print(text, end="")
     return 0
 
 
-def highlighted(text: str) -> Syntax:
+def highlight(text: str) -> Syntax:
     """Return source code in colours, with numbered lines; a line that is too long for the terminal
     is wrapped."""
     from rich.syntax import Syntax  # imports a lexer that only this function needs
@@ -148,7 +148,7 @@ def reset(exercise_id: str) -> int:
     exercise = catalog.get(exercise_id)
     copy = workspace.reset(exercise)
     progress.note_reset(exercise.id)
-    kept = (
+    copy_note = (
         _("Your version is kept as {file}.").format(file=paths.shown(copy))
         if copy
         else _("There was no work of yours in it.")
@@ -156,7 +156,7 @@ def reset(exercise_id: str) -> int:
     show(
         escape(
             _("{file} is as the course wrote it. {kept}").format(
-                file=paths.shown(texts.find_file(exercise)), kept=kept
+                file=paths.shown(texts.find_file(exercise)), kept=copy_note
             )
         )
     )

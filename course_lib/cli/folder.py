@@ -146,10 +146,10 @@ def _open_jupyterlab(command: str, page: str, arguments: list[str]) -> NoReturn:
     if os.geteuid() == 0:
         say("course: you are root; JupyterLab is started with --allow-root.")
         as_root = ["--allow-root"]
-    own = [f"--ServerApp.root_dir={home}", f"--LabApp.default_url=/lab/tree/{page}"]
+    server_options = [f"--ServerApp.root_dir={home}", f"--LabApp.default_url=/lab/tree/{page}"]
     os.execve(
         sys.executable,
-        [sys.executable, "-m", "jupyterlab", *notary, *own, *as_root, *arguments],
+        [sys.executable, "-m", "jupyterlab", *notary, *server_options, *as_root, *arguments],
         settings,
     )
 

@@ -75,23 +75,23 @@ def grade(
         raise CourseError(
             f"there is no {paths.shown(out)} to go on with. Leave out --resume to begin it."
         )
-    asked, deadlines = choose_exercises(week, plan, only, everything)
+    asked_ids, deadlines = choose_exercises(week, plan, only, everything)
     if due:
-        deadlines |= dict.fromkeys(asked, weeks.read_moment(due, "--due"))
+        deadlines |= dict.fromkeys(asked_ids, weeks.read_moment(due, "--due"))
     rule = None if late is None else read_late_rule(late)
     if rule and not deadlines:
         raise CourseError(
             "--late needs a deadline: a line `due` in the plan of the weeks, or --due."
         )
-    lessons = {catalog.get(name).lesson for name in asked}
+    lessons = {catalog.get(name).lesson for name in asked_ids}
     tasks = tuple(
         exercise.id
         for exercise in catalog.exercises().values()
         if exercise.optional and exercise.lesson in lessons
     )
     options = ClassOptions(
-        asked + tasks, split_list(recheck), secret_file, mapping, deadlines, weights, rule, partial,
-        None if absent is None else absent == "zero", change_rules, anew,
+        asked_ids + tasks, split_list(recheck), secret_file, mapping, deadlines, weights, rule,
+        partial, None if absent is None else absent == "zero", change_rules, anew,
         TIERS[tier] if tier else None, tuple(also),
     )  # fmt: skip
     if scheduler:
@@ -133,25 +133,26 @@ def choose_exercises(
     file = weeks.find_plan(plan_file)
     plan = weeks.read_plan(file)
     if week is not None:
-        asked = tuple(
+        asked_ids = tuple(
             name
-            for one in weeks.choose_weeks(plan, split_list(week), file)
-            for name in one.exercises
+            for plan_week in weeks.choose_weeks(plan, split_list(week), file)
+            for name in plan_week.exercises
         )
         print(
-            f"Week {', '.join(split_list(week))} asks for {', '.join(asked)} ({paths.shown(file)})."
+            f"Week {', '.join(split_list(week))} asks for {', '.join(asked_ids)}"
+            f" ({paths.shown(file)})."
         )
     else:
-        asked = tuple(catalog.get(name).id for name in split_list(only)) or tuple(
+        asked_ids = tuple(catalog.get(name).id for name in split_list(only)) or tuple(
             catalog.required()
         )
     due = {
-        name: one.due
-        for one in plan.values()
-        for name in one.exercises
-        if one.due and name in asked
+        name: plan_week.due
+        for plan_week in plan.values()
+        for name in plan_week.exercises
+        if plan_week.due and name in asked_ids
     }
-    return asked, due
+    return asked_ids, due
 
 
 @contextlib.contextmanager
@@ -184,13 +185,13 @@ def _show_progress() -> Iterator[Callable[[Progress], None]]:
 
 
 def _tell_lines() -> Callable[[Progress], None]:
-    last = -1
+    last_tenth = -1
 
     def tell(progress: Progress) -> None:
-        nonlocal last
+        nonlocal last_tenth
         tenth = int(10 * progress.done / progress.learners)
-        if tenth > last:
-            last = tenth
+        if tenth > last_tenth:
+            last_tenth = tenth
             print(
                 f"{progress.done:.0f} of {format_count(progress.learners, 'learner')},"
                 f" {format_count(progress.files, 'file')}",

@@ -88,9 +88,11 @@ class GroupedCommands(typer.core.TyperGroup):
             if command.rich_help_panel in left_out:
                 continue
             short = command.get_short_help_str(200)
-            shown = short if choose_language() == "en" else _wrap(join_lines(short), _WIDTH - 12)
+            help_text = (
+                short if choose_language() == "en" else _wrap(join_lines(short), _WIDTH - 12)
+            )
             groups.setdefault(translate(str(command.rich_help_panel), "interface"), []).append(
-                (name, shown)
+                (name, help_text)
             )
         widest = max(len(name) for rows in groups.values() for name, _ in rows)
         for heading, rows in groups.items():

@@ -32,11 +32,11 @@ def require_html(file: Path, option: str) -> None:
 def write_page(file: Path, template: str, *, picture: MovingPicture, **values: Any) -> None:
     """Write a page from a template of this room."""
     templates = open_templates(Path(__file__).parent / "templates")
-    shown = {
+    page_values = {
         "picture": Markup(picture.make_html()),
         "version": course_lib.__version__,
         "today": date.today().isoformat(),
         "format_count": format_count,
         "_": gettext,
     }
-    write_atomic(file, templates.get_template(template).render(values | shown))
+    write_atomic(file, templates.get_template(template).render(values | page_values))

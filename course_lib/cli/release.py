@@ -25,14 +25,14 @@ def release(folder: Path) -> int:
 def release_for(
     system: str,
     folder: Path,
-    asked: tuple[str, ...],
+    exercises: tuple[str, ...],
     *,
     secret_file: Path | None,
     weights: str | None,
     partial: bool,
     tier: str | None,
 ) -> int:
-    """Make what ``system`` needs to grade the exercises ``asked``, and say what it is:
+    """Make what ``system`` needs to grade the ``exercises``, and say what it is:
     "gradescope", "classroom50" or "workflow".
 
     Raises: CourseError if it cannot be made, or an option is of no use for that system;
@@ -54,9 +54,9 @@ def release_for(
                 "a workflow gives no points and runs on GitHub: --weights, --partial and"
                 " --require-tier are not for it."
             )
-        print(graders.write_workflow(folder, asked))
+        print(graders.write_workflow(folder, exercises))
         return 0
-    settings = Settings(asked, weights, partial, TIERS[tier] if tier else None).write()
+    settings = Settings(exercises, weights, partial, TIERS[tier] if tier else None).write()
     if system == "gradescope":
         print(
             graders.write_gradescope(

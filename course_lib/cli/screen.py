@@ -126,7 +126,7 @@ class Screen:
         self._take()
 
 
-def rendered(renderable: RenderableType, columns: int) -> list[list[Segment]]:
+def render(renderable: RenderableType, columns: int) -> list[list[Segment]]:
     """Return the lines that rich draws of ``renderable`` in that width, with the colours of this
     terminal."""
     drawing = console()

@@ -58,8 +58,8 @@ def _list_from_first_passed(records: dict[str, ExerciseProgress]) -> list[Exerci
     """Return the exercises in the order of the course, from the first one that is passed on; those
     before it come last."""
     order = list(catalog.exercises().values())
-    first = next((place for place, e in enumerate(order) if _is_passed(e, records)), 0)
-    return order[first:] + order[:first]
+    start = next((place for place, e in enumerate(order) if _is_passed(e, records)), 0)
+    return order[start:] + order[:start]
 
 
 def _find_next_on_path(records: dict[str, ExerciseProgress]) -> Exercise | None:
@@ -82,7 +82,7 @@ def _is_passed(exercise: Exercise, records: dict[str, ExerciseProgress]) -> bool
     return exercise.id in records and records[exercise.id].passed
 
 
-def chosen(exercise_id: str | None) -> Exercise:
+def choose(exercise_id: str | None) -> Exercise:
     """Return the exercise of that id, or the next one if no id was given.
 
     Raises: CourseError if there is no such exercise, or none was named and all are passed.
@@ -112,10 +112,10 @@ def link(exercise: Exercise) -> str:
 def progress_bar(records: dict[str, ExerciseProgress], columns: int = BAR_COLUMNS) -> str:
     """Return a bar with the number of passed exercises beside it, in rich's markup."""
     passed, total = passed_of_all(records)
-    full, empty = "█░" if "utf" in (sys.stdout.encoding or "").lower() else "#-"
+    filled_sign, empty_sign = "█░" if "utf" in (sys.stdout.encoding or "").lower() else "#-"
     filled = columns * passed // total
-    told = _("{passed} of {total} passed").format(passed=passed, total=total)
-    return f"[green]{full * filled}[/]{empty * (columns - filled)} {told}"
+    count_text = _("{passed} of {total} passed").format(passed=passed, total=total)
+    return f"[green]{filled_sign * filled}[/]{empty_sign * (columns - filled)} {count_text}"
 
 
 def passed_of_all(records: dict[str, ExerciseProgress]) -> tuple[int, int]:
@@ -232,12 +232,12 @@ def listing() -> Group:
 def _tell_predictions() -> list[str]:
     """Return a line with the number of predictions made in the lessons, and of surprises; nothing
     before the first."""
-    made = progress.read_predictions()
-    surprises = sum(prediction.surprised for prediction in made.values())
-    told = _("Predictions made in the lessons: {made}, surprises among them: {surprises}.").format(
-        made=len(made), surprises=surprises
-    )
-    return [told] if made else []
+    predictions = progress.read_predictions()
+    surprises = sum(prediction.surprised for prediction in predictions.values())
+    summary = _(
+        "Predictions made in the lessons: {made}, surprises among them: {surprises}."
+    ).format(made=len(predictions), surprises=surprises)
+    return [summary] if predictions else []
 
 
 def tell_steps() -> list[str]:
@@ -250,12 +250,12 @@ def tell_steps() -> list[str]:
         if (ids := set(step_cells.list_ids(lesson)))
     ]
     words = _("lesson {lesson} {passed} of {total}")
-    told = _(", ").join(
-        words.format(lesson=lesson, passed=len(here), total=len(ids))
-        for lesson, ids, here in counts
-        if here
+    lessons_text = _(", ").join(
+        words.format(lesson=lesson, passed=len(passed_here), total=len(ids))
+        for lesson, ids, passed_here in counts
+        if passed_here
     )
-    return [_("Steps passed: {told}.").format(told=told)] if told else []
+    return [_("Steps passed: {told}.").format(told=lessons_text)] if lessons_text else []
 
 
 def row(
@@ -315,10 +315,10 @@ def _facts(exercise: Exercise, records: dict[str, ExerciseProgress]) -> Iterator
         yield _("lesson"), f"[link={notebook.as_uri()}]{escape(paths.shown(notebook))}[/link]"
     yield _("your file"), link(exercise)
     record = records.get(exercise.id, ExerciseProgress())
-    last = record.last.get("status", NOT_ATTEMPTED)
-    if last != NOT_ATTEMPTED:
-        yield _("last check"), _write_state(last)
-    if record.passed and last != PASS:
+    last_status = record.last.get("status", NOT_ATTEMPTED)
+    if last_status != NOT_ATTEMPTED:
+        yield _("last check"), _write_state(last_status)
+    if record.passed and last_status != PASS:
         yield _("before"), _write_state(PASS)
 
 
@@ -340,6 +340,6 @@ def _need(text: str, records: dict[str, ExerciseProgress]) -> str:
 
 def _commands(ways: list[tuple[str, str]]) -> Table:
     grid = Table.grid(padding=(0, 2))
-    for command, what in ways:
-        grid.add_row(f"  [bold]{command}[/bold]", what)
+    for command, description in ways:
+        grid.add_row(f"  [bold]{command}[/bold]", description)
     return grid

@@ -31,10 +31,14 @@ def write(file: Path) -> None:
     _ = course_lib.MODE  # chooses GPU or interpreter now: the ladder imports PyTorch
     from course_lib.lessons.figures.ladder import ladder
 
-    records, made, recalled = progress.read(), progress.read_predictions(), progress.read_recalled()
+    records, predictions, recalled = (
+        progress.read(),
+        progress.read_predictions(),
+        progress.read_recalled(),
+    )
     required = list(catalog.required().values())
     tasks = [exercise for exercise in catalog.exercises().values() if exercise.optional]
-    surprises = {key: prediction for key, prediction in made.items() if prediction.surprised}
+    surprises = {key: prediction for key, prediction in predictions.items() if prediction.surprised}
     write_page(
         file,
         "status.html",
@@ -42,7 +46,7 @@ def write(file: Path) -> None:
         required=_describe_exercises(required, records),
         tasks=_describe_exercises(tasks, records),
         steps=status.tell_steps(),
-        made=len(_describe_answers(made)),
+        made=len(_describe_answers(predictions)),
         surprises=_describe_answers(surprises),
         recalled=_describe_answers(recalled),
     )
@@ -83,16 +87,16 @@ def _describe_answers(answers: Mapping[str, Prediction]) -> list[dict[str, Any]]
     rows = []
     for key, answer in sorted(answers.items()):
         name = key.split(" ")[-1]
-        found = read_lesson(name[:2])
-        if question := found.get(name):
-            asked, result = (
+        lesson_questions = read_lesson(name[:2])
+        if question := lesson_questions.get(name):
+            question_text, result = (
                 Markup(write_markdown(text))
                 for text in (question.recall or question.question, question.write_result())
             )
-            place = key[:2], list(found).index(name)
+            place = key[:2], list(lesson_questions).index(name)
             rows.append(
                 {
-                    "question": asked,
+                    "question": question_text,
                     "result": result,
                     "place": place,
                     "said": answer.said,

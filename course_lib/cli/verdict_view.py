@@ -46,20 +46,20 @@ class VerdictView:
         yield Text(self.told.footer, "dim")
 
     def _paragraphs(self, console: Console, width: int) -> Iterator[list[Text]]:
-        told = self.told
-        yield [_prose(told.cause, "bold" if self.verdict.headline else "")]
-        yield _finding(told, console, width)
+        report = self.told
+        yield [_prose(report.cause, "bold" if self.verdict.headline else "")]
+        yield _finding(report, console, width)
         yield self._quotation(width)
-        yield [_prose(told.question)] if told.question else []
-        yield [_prose(told.common)] if told.common else []
+        yield [_prose(report.question)] if report.question else []
+        yield [_prose(report.common)] if report.common else []
         yield (
-            [Text(_introduce_output(self.verdict, self.exercise), "dim"), Text(told.printed)]
-            if told.printed
+            [Text(_introduce_output(self.verdict, self.exercise), "dim"), Text(report.printed)]
+            if report.printed
             else []
         )
-        if told.debrief:
-            yield [Text(f"{_('What you avoided.')} ", "bold") + _prose(told.debrief)]
-            yield [Text(f"{_('Further.')} ", "bold") + _prose(told.further)]
+        if report.debrief:
+            yield [Text(f"{_('What you avoided.')} ", "bold") + _prose(report.debrief)]
+            yield [Text(f"{_('Further.')} ", "bold") + _prose(report.further)]
         if self.verdict.status in (FAIL, ERROR) and self.verdict.cause != "no_file":
             yield [_prose(_("Stuck? `course hint {id}`").format(id=self.exercise.id), "dim")]
 
@@ -69,17 +69,19 @@ class VerdictView:
         place = self.told.place
         if place is None:
             return []
-        shown = quote_line(place, width)
+        quotation = quote_line(place, width)
         file = Text(
-            f"{self.told.file}:{place.line}", Style(link=paths.located(place.file).as_uri())
+            f"{self.told.file}:{place.line}", Style(link=paths.locate(place.file).as_uri())
         )
         lead = [Text(place.lead)] if place.lead else []
-        lines = [Text.assemble((shown.gutter, "dim"), shown.source)]
-        below = f"{shown.carets} {shown.label}".rstrip()
-        fits = cell_len(shown.below + below) <= width
-        if shown.carets:
+        lines = [Text.assemble((quotation.gutter, "dim"), quotation.source)]
+        below = f"{quotation.carets} {quotation.label}".rstrip()
+        fits = cell_len(quotation.below + below) <= width
+        if quotation.carets:
             lines.append(
-                Text.assemble((shown.below, "dim"), (below if fits else shown.carets, self.colour))
+                Text.assemble(
+                    (quotation.below, "dim"), (below if fits else quotation.carets, self.colour)
+                )
             )
         for line in lines:
             line.no_wrap, line.overflow = True, "ignore"
@@ -87,7 +89,11 @@ class VerdictView:
             *lead,
             file,
             *lines,
-            *([] if fits else [Text.assemble((shown.below, "dim"), (shown.label, self.colour))]),
+            *(
+                []
+                if fits
+                else [Text.assemble((quotation.below, "dim"), (quotation.label, self.colour))]
+            ),
         ]
 
 
@@ -106,12 +112,14 @@ def _introduce_output(verdict: Verdict, exercise: Exercise) -> str:
     )
 
 
-def _finding(told: Report, console: Console, width: int) -> list[Text]:
-    lines = [_prose(join_sentences(_("Smallest failing case:"), told.case))] if told.case else []
-    column = max((cell_len(name) for name, value in told.numbers), default=0) + 1
+def _finding(report: Report, console: Console, width: int) -> list[Text]:
+    lines = (
+        [_prose(join_sentences(_("Smallest failing case:"), report.case))] if report.case else []
+    )
+    column = max((cell_len(name) for name, value in report.numbers), default=0) + 1
     for text in (
-        *(f"{set_cell_size(name, column)}{value}" for name, value in told.numbers),
-        told.words,
+        *(f"{set_cell_size(name, column)}{value}" for name, value in report.numbers),
+        report.words,
     ):
         if text:
             lines += [

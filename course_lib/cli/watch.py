@@ -24,8 +24,8 @@ from course_lib.base.translation import join_sentences
 from course_lib.base.words import list_words
 from course_lib.catalog import Exercise, texts
 from course_lib.cli import screen, status
-from course_lib.cli.exercise import highlighted, hints, next_hint, note
-from course_lib.cli.screen import Screen, rendered
+from course_lib.cli.exercise import highlight, hints, next_hint, note
+from course_lib.cli.screen import Screen, render
 from course_lib.cli.terminal import say, show
 from course_lib.cli.verdict_view import verdict_view
 from course_lib.grading.report import describe_status
@@ -47,7 +47,7 @@ def watch(exercise_id: str | None) -> int:
     Raises: CourseError if there is no such exercise; KeyboardInterrupt.
     """
     if sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb":
-        _watch_on_screen(status.chosen(exercise_id))
+        _watch_on_screen(status.choose(exercise_id))
     else:
         _watch_in_lines(
             [catalog.get(exercise_id)] if exercise_id else list(catalog.exercises().values())
@@ -58,7 +58,8 @@ def watch(exercise_id: str | None) -> int:
 def _explain_keys() -> str:
     words = _("next/hint/list/solution/run again/quit").split("/")
     return "  ".join(
-        f"[bold]{key}[/bold] {what}" for key, what in zip("nhlsrq", words, strict=True)
+        f"[bold]{key}[/bold] {description}"
+        for key, description in zip("nhlsrq", words, strict=True)
     )
 
 
@@ -127,7 +128,7 @@ class Checker:
         wrong yet."""
         return "".join(self._told)
 
-    def finished(self) -> tuple[Exercise, Verdict | CourseError] | None:
+    def take_result(self) -> tuple[Exercise, Verdict | CourseError] | None:
         """Return the result of a check that has ended since the last call: a verdict, or why there
         is none.
 
@@ -142,14 +143,18 @@ class Checker:
         raise outcome
 
     @staticmethod
-    def _check(exercise: Exercise, outcome: list[Verdict | BaseException], told: list[str]) -> None:
+    def _check(
+        exercise: Exercise, outcome: list[Verdict | BaseException], sentences: list[str]
+    ) -> None:
         try:
             # imports NumPy, so it is imported after the screen has appeared
             from course_lib.grading.check import check
 
-            outcome.append(check(exercise, tell_first_failure=told.append))
+            outcome.append(check(exercise, tell_first_failure=sentences.append))
         except BaseException as error:
-            outcome.append(error)  # raised again by finished(), in the thread that has the terminal
+            outcome.append(
+                error
+            )  # raised again by take_result(), in the thread that has the terminal
 
 
 class WatchSession:
@@ -175,7 +180,7 @@ class WatchSession:
 
     # ---- what happens
 
-    def saved(self, exercise: Exercise) -> None:
+    def note_save(self, exercise: Exercise) -> None:
         self.changes += 1
         if exercise == self.current:
             self.check_wanted = True
@@ -274,21 +279,21 @@ class WatchSession:
     def _hint(self) -> None:
         """Show the hints taken so far. The first hint counts, and so does each further one that is
         taken while they are shown."""
-        taken = self.records.get(self.current.id, ExerciseProgress()).hints
+        hints_taken = self.records.get(self.current.id, ExerciseProgress()).hints
         available = len(self.current.hints)
-        if not taken or self._hints_shown:
+        if not hints_taken or self._hints_shown:
             self._show(next_hint(self.current))
             self.records = progress.read()
-            taken = min(taken + 1, available)
+            hints_taken = min(hints_taken + 1, available)
         else:
-            self._show(hints(self.current, taken))
+            self._show(hints(self.current, hints_taken))
         more = (
             _("h once more shows hint {number} of {total}.")
-            if taken < available
+            if hints_taken < available
             else _("That was the last hint.")
         )
         self.message = join_sentences(
-            more.format(number=taken + 1, total=available), _("Esc goes back to the verdict.")
+            more.format(number=hints_taken + 1, total=available), _("Esc goes back to the verdict.")
         )
         self._hints_shown = True
 
@@ -307,7 +312,7 @@ class WatchSession:
     def _show_solution(self) -> None:
         text = texts.make_plain_solution(self.current)
         progress.note_solution_seen(self.current.id)
-        self._show(highlighted(text), _("Esc goes back to the verdict."))
+        self._show(highlight(text), _("Esc goes back to the verdict."))
 
     def _press_in_list(self, key: str) -> None:
         exercises, typed = list(catalog.exercises().values()), self._typed or ""
@@ -329,7 +334,7 @@ class WatchSession:
             self._type(typed + key.lower(), exercises)
 
     def _type(self, text: str, exercises: list[Exercise]) -> None:
-        found = next(
+        index = next(
             (
                 n
                 for n, e in enumerate(exercises)
@@ -337,11 +342,11 @@ class WatchSession:
             ),
             None,
         )
-        if found is None:
+        if index is None:
             self._typed = ""
             self.message = _("No exercise begins with {text}.").format(text=repr(text))
         else:
-            self._typed, self._selected = text, found
+            self._typed, self._selected = text, index
 
     def _show(self, body: RenderableType, message: str = "") -> None:
         self._body, self.scroll, self.message, self._hints_shown = body, 0, message, False
@@ -357,38 +362,41 @@ class WatchSession:
             f"[bold]{self.current.id} {escape(self.current.title)}[/bold] "
             f" {status.link(self.current)}"
         )
-        header = rendered(
+        header = render(
             Group(status.progress_bar(self.records, bar), title, Rule(style="dim")), columns
         )
         idle = "" if checking else f"[dim]{_('Save the file to check it.')}[/dim]"
-        said = _(". ").join(filter(None, [checking, escape(self.message)]))
-        said = said or (_("go to: {typed}").format(typed=self._typed) if listing else idle)
+        status_line = _(". ").join(filter(None, [checking, escape(self.message)]))
+        status_line = status_line or (
+            _("go to: {typed}").format(typed=self._typed) if listing else idle
+        )
         list_keys = _(
             "[bold]↑ ↓[/bold] or an ID choose  [bold]Enter[/bold] go there  [bold]Esc[/bold] back"
         )
-        footer = rendered(
-            Group(Rule(style="dim"), said, list_keys if listing else _explain_keys()), columns
+        footer = render(
+            Group(Rule(style="dim"), status_line, list_keys if listing else _explain_keys()),
+            columns,
         )
         space = max(1, rows - len(header) - len(footer))
         body = self._list(columns, space) if listing else self._page(columns, space)
         return header + body + [[]] * (space - len(body)) + footer
 
     def _page(self, columns: int, space: int) -> list[list[Segment]]:
-        lines = rendered(self._body, columns)
+        lines = render(self._body, columns)
         if len(lines) <= space:
             self.scroll = 0
             return lines
         self.scroll = min(self.scroll, len(lines) - space + 1)
-        left = len(lines) - self.scroll - (space - 1)
+        lines_left = len(lines) - self.scroll - (space - 1)
         more = (
             _("… {left} more line: ↓ or space")
-            if left == 1
+            if lines_left == 1
             else _("… {left} more lines: ↓ or space")
         )
-        words = more.format(left=left) if left else _("the end: ↑ or b goes back")
+        words = more.format(left=lines_left) if lines_left else _("the end: ↑ or b goes back")
         return (
             lines[self.scroll : self.scroll + space - 1]
-            + rendered(f"[reverse] {words} [/reverse]", columns)[:1]
+            + render(f"[reverse] {words} [/reverse]", columns)[:1]
         )
 
     def _list(self, columns: int, space: int) -> list[list[Segment]]:
@@ -404,7 +412,7 @@ class WatchSession:
             )
             text.no_wrap = True
             rows.append(text)
-        lines = rendered(Group(*rows), columns)
+        lines = render(Group(*rows), columns)
         start = max(0, min(self._selected - space // 2, len(lines) - space))
         return lines[start : start + space]
 
@@ -417,8 +425,8 @@ def _watch_on_screen(exercise: Exercise) -> None:
         drawn = None
         while not session.ended:
             for saved in saves.poll():
-                session.saved(saved)
-            if ended := checker.finished():
+                session.note_save(saved)
+            if ended := checker.take_result():
                 session.take_verdict(*ended)
             if session.check_wanted and checker.exercise is None:
                 session.check_wanted = False

@@ -25,8 +25,8 @@ def _find_number(ptx: str, file: str) -> str | None:
 def _hold_place(assembly: re.Match[str]) -> str:
     """Give all lines of one load or store its place. From 3.8 on Triton counts the lines of such a
     text as lines of the kernel."""
-    first = _LOC.search(assembly[0])
-    return _LOC.sub(lambda _: first[0], assembly[0]) if first else assembly[0]
+    first_place = _LOC.search(assembly[0])
+    return _LOC.sub(lambda _: first_place[0], assembly[0]) if first_place else assembly[0]
 
 
 def at_call_sites(ptx: str, file: str) -> str:
@@ -46,12 +46,12 @@ def at_call_sites(ptx: str, file: str) -> str:
     calls: dict[Place, Place] = {}
 
     def move(loc: re.Match[str]) -> str:
-        here, caller = loc.group(2, 3, 4), loc.group(5, 6, 7)
+        place, caller = loc.group(2, 3, 4), loc.group(5, 6, 7)
         if caller[0] is not None:
             call = caller if caller[0] == number else calls.get(caller, caller)
-            calls[here] = call
-        elif (said := inlined.search(loc[8])) is not None:
-            call = (number, said[1], said[2])
+            calls[place] = call
+        elif (call_site := inlined.search(loc[8])) is not None:
+            call = (number, call_site[1], call_site[2])
         else:
             return loc[0]
         return f"{loc[1]}.loc\t{' '.join(call)}" if call[0] == number else loc[0]
@@ -93,18 +93,22 @@ def ptx_lines(ptx: str, file: str) -> dict[int, list[int]]:
 def sass_lines(listing: str, file: str) -> tuple[str, dict[int, list[int]]]:
     """Return the instructions and labels of an nvdisasm listing, and for each line of ``file`` the
     lines among them made from it."""
-    kept: list[str] = []
+    instructions: list[str] = []
     lines: dict[int, list[int]] = {}
     source = None
     for text in listing.splitlines():
         stripped = text.strip()
         if stripped.startswith("//## File"):
-            here = re.match(r'//## File "([^"]*)", line (\d+)', stripped)
-            source = int(here[2]) if here and os.path.basename(here[1]) == file else None
+            file_place = re.match(r'//## File "([^"]*)", line (\d+)', stripped)
+            source = (
+                int(file_place[2])
+                if file_place and os.path.basename(file_place[1]) == file
+                else None
+            )
         elif instruction := re.match(r"/\*[0-9a-f]+\*/\s+(.*;)", stripped):
-            kept.append(f"        {instruction[1]}")
+            instructions.append(f"        {instruction[1]}")
             if source:
-                lines.setdefault(source, []).append(len(kept))
+                lines.setdefault(source, []).append(len(instructions))
         elif re.match(r"\.L_x_\d+:", stripped):
-            kept.append(stripped)
-    return "\n".join(kept) + "\n", lines
+            instructions.append(stripped)
+    return "\n".join(instructions) + "\n", lines

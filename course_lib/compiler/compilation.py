@@ -112,13 +112,13 @@ def _specialise(
     binder = create_function_from_signature(kernel.signature, kernel.params, backend)
     named |= options
     try:
-        bound, specialization, rest = binder(*positional, **named)
+        bound, specialization, launch_options = binder(*positional, **named)
     except TypeError as refused:
         if not str(refused).startswith("dynamic_func()"):
             raise
         raise BadArguments(str(refused).removeprefix("dynamic_func() ").replace("'", "`")) from None
     _options, signature, constexprs, attributes = kernel._pack_args(
-        backend, named, bound, specialization, rest
+        backend, named, bound, specialization, launch_options
     )
     return ASTSource(kernel, signature, constexprs, attributes)
 
@@ -130,9 +130,9 @@ def _find_tool(tool: str) -> str:
         raise explain_tool(error) from None
     except RuntimeError:
         path = TOOLS / tool
-        what = "does not say its version" if path.exists() else "is not there"
+        problem = "does not say its version" if path.exists() else "is not there"
         raise NoTool(
-            f"Triton's program {tool} {what} ({path}), so nothing can be compiled."
+            f"Triton's program {tool} {problem} ({path}), so nothing can be compiled."
             f" {install_again()}"
         ) from None
 
@@ -176,7 +176,9 @@ def _change_stage(name: str, change: Callable[[Callable, Any, Any], Any]) -> Ite
     """Replace the compiler's stage ``name`` inside the block: ``change(stage, source, metadata)``
     does its work."""
 
-    def inspect_stages(backend: Any = None, stages: Any = None, *rest: Any, **named: Any) -> Any:
+    def inspect_stages(
+        backend: Any = None, stages: Any = None, *arguments: Any, **named: Any
+    ) -> Any:
         if stages is None:  # Triton asks for this hook's part of its cache key
             return "course", "course"
         stages[name] = functools.partial(change, stages[name])

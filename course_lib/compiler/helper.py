@@ -144,22 +144,22 @@ def _describe_failure(answer: JobAnswer, limit: float) -> Exception:
         )
     if answer.cause_of_end in ("flooded", "too many files"):
         return CompilerCrash("flood", _("it writes megabytes while it is compiled, and was ended"))
-    how = (
+    ending = (
         answer.cause_of_end if answer.cause_of_end != "crashed" else _describe_end(answer.exit_code)
     )
     words = _("the compiler itself crashed on this kernel ({how}); change the lines you wrote last")
-    return CompilerCrash("crash", words.format(how=how))
+    return CompilerCrash("crash", words.format(how=ending))
 
 
 def _describe_end(code: int | None) -> str:
     if code is None or code >= 0:
         return _("exit code {code}").format(code=code)
-    known: dict[int, str] = {
+    signal_names: dict[int, str] = {
         signal.SIGSEGV: _("segmentation fault"),
         signal.SIGABRT: _("it aborted"),
         signal.SIGKILL: _("killed, most often for lack of memory"),
     }
-    return known.get(-code, _("signal {number}").format(number=-code))
+    return signal_names.get(-code, _("signal {number}").format(number=-code))
 
 
 def _read_answers(plain: Any, kernels: list[CompileJob]) -> list[CompilerAnswer]:

@@ -112,13 +112,13 @@ def _from_text(kernel: KernelSource) -> Sources:
     # Count lines as Python does. units.Units puts empty lines before the text, so that its line
     # numbers are those of the file.
     text = kernel.text.replace("\r\n", "\n").replace("\r", "\n")
-    given = {name: {"module": module} for name, module in kernel.modules.items()}
+    module_names = {name: {"module": module} for name, module in kernel.modules.items()}
     sources.units.append(
         {
             "name": kernel.name,
             "text": text,
             "first_line": kernel.first_line,
-            "globals": given,
+            "globals": module_names,
             "jit": None,
         }
     )
@@ -167,14 +167,15 @@ class _Collector:
             "jit": _jit_options(wrapper),
         }
         self.sources.units.append(unit)
-        self.sources.files.append(_shown(function.__code__.co_filename))
+        self.sources.files.append(_display_file(function.__code__.co_filename))
         self.sources.indents.append(indent)
-        known = function.__globals__ | read_closure(function)
+        visible_names = function.__globals__ | read_closure(function)
         tree = ast.parse(text)
         used = sorted(
-            {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)} & known.keys()
+            {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+            & visible_names.keys()
         )
-        unit["globals"] = {name: self.describe(known[name], name, tree) for name in used}
+        unit["globals"] = {name: self.describe(visible_names[name], name, tree) for name in used}
         return number
 
     def describe(self, value, name: str, tree: ast.AST) -> dict:
@@ -239,16 +240,16 @@ def _definition(function: types.FunctionType, wrapper) -> tuple[str, int, int]:
 def _jit_options(wrapper) -> dict:
     """Return the arguments of ``@triton.jit(...)`` that change the code; interpreted functions keep
     them in ``kwargs``."""
-    given = getattr(wrapper, "kwargs", None) or vars(wrapper)
+    options = getattr(wrapper, "kwargs", None) or vars(wrapper)
     names = ("do_not_specialize", "do_not_specialize_on_alignment", "noinline")
     return {
         name: list(value) if isinstance(value, tuple) else value
         for name in names
-        if (value := given.get(name))
+        if (value := options.get(name))
     }
 
 
-def _shown(filename: str) -> str:
+def _display_file(filename: str) -> str:
     if "ipykernel_" in filename or filename.startswith("<"):
         return "this cell"
     return paths.shown(Path(filename))

@@ -108,8 +108,8 @@ def residency(arch: str, registers: int, shared: int, num_warps: int) -> Residen
             if a_warp
             else limits.programs
         )
-    taken = _round_up(shared + limits.reserved, _SHARED_PIECE.get(arch, _LATER_SHARED_PIECE))
-    by_shared = limits.shared_bytes // taken if taken else limits.programs
+    shared_taken = _round_up(shared + limits.reserved, _SHARED_PIECE.get(arch, _LATER_SHARED_PIECE))
+    by_shared = limits.shared_bytes // shared_taken if shared_taken else limits.programs
     if shared > limits.shared_bytes_a_program:
         by_shared = 0
     programs = {

@@ -51,33 +51,35 @@ def explain(error: BaseException, units: Units, printed: str) -> Refusal:
     while chain[-1].__cause__ is not None and len(chain) < 50:
         chain.append(chain[-1].__cause__)
     place = _find_place(chain, units)
-    last = chain[-1]
+    root_error = chain[-1]
     # the program disappeared after _find_tool found it
-    if isinstance(last, OSError) and str(last.filename).startswith(str(TOOLS)):
-        last = explain_tool(last)
-    text = _read_words(last)
-    if isinstance(last, NoKernel):
+    if isinstance(root_error, OSError) and str(root_error.filename).startswith(str(TOOLS)):
+        root_error = explain_tool(root_error)
+    text = _read_words(root_error)
+    if isinstance(root_error, NoKernel):
         return _describe(
             "no_kernel",
             _("there is no @triton.jit function named `{name}`").format(name=units.name),
             _Place(0, units.units[0]["first_line"], 0),
         )
-    if isinstance(last, NoTool):
-        return _describe("no_tool", str(last), place)
+    if isinstance(root_error, NoTool):
+        return _describe("no_tool", str(root_error), place)
     if os.strerror(errno.EFBIG) in text:  # Triton passes on only the message of this exception
         return _describe(
             "flood", _("it writes megabytes while it is compiled, and was ended"), place
         )
-    if isinstance(last, BadArguments):
+    if isinstance(root_error, BadArguments):
         return _describe(
             "arguments",
             _("the arguments do not fit `{name}`: {error}").format(name=units.name, error=text),
             place,
         )
-    if isinstance(last, SyntaxError):
-        words = _("this is not valid Python ({error})").format(error=last.msg)
+    if isinstance(root_error, SyntaxError):
+        words = _("this is not valid Python ({error})").format(error=root_error.msg)
         return _describe(
-            "syntax_error", words, _Place(0, last.lineno or 1, max((last.offset or 1) - 1, 0))
+            "syntax_error",
+            words,
+            _Place(0, root_error.lineno or 1, max((root_error.offset or 1) - 1, 0)),
         )
     if units.compiling == "compiler" and (
         mlir := re.search(r"(\S+):(\d+):(\d+): error: (.*)", printed)
@@ -87,9 +89,9 @@ def explain(error: BaseException, units: Units, printed: str) -> Refusal:
                 place = _Place(number, int(mlir[2]), int(mlir[3]) - 1)
         text = mlir[4]
     for cause, pattern, say in _KNOWN:
-        if (match := re.search(pattern, text, re.DOTALL)) and (found := say(match, place)):
-            return _describe(cause, *found)
-    return _describe("other", text or type(last).__name__, place)
+        if (match := re.search(pattern, text, re.DOTALL)) and (refusal := say(match, place)):
+            return _describe(cause, *refusal)
+    return _describe("other", text or type(root_error).__name__, place)
 
 
 def _describe(cause: str, sentence: str, place: _Place) -> Refusal:
@@ -222,12 +224,12 @@ def _not_defined(match: re.Match, place: _Place) -> tuple[str, _Place]:
 
 def _ambiguous(match: re.Match, place: _Place) -> tuple[str, _Place]:
     test = getattr(place.node, "test", None)
-    what = f"`{ast.unparse(test)}`" if test is not None else _("this")
+    condition = f"`{ast.unparse(test)}`" if test is not None else _("this")
     words = _(
         "`if` needs a single value, and {condition} is a block; use `tl.where`, or the mask of a"
         " load or store"
     )
-    return words.format(condition=what), place
+    return words.format(condition=condition), place
 
 
 def _index(match: re.Match, place: _Place) -> tuple[str, _Place]:
@@ -267,7 +269,7 @@ def _branch_type(match: re.Match, place: _Place) -> tuple[str, _Place]:
     )
 
 
-def _fixed(sentence: str):
+def _make_reply(sentence: str):
     return lambda match, place: (match.expand(_(sentence)), place)
 
 
@@ -276,7 +278,7 @@ _KNOWN = [
     (
         "plain_global",
         r"Cannot access global variable (\w+)",
-        _fixed(
+        _make_reply(
             N_(
                 r"`\1` is a plain Python global, which the compiler refuses; write `\1 ="
                 r" tl.constexpr(...)` or pass it as an argument"
@@ -297,7 +299,7 @@ _KNOWN = [
     (
         "arange_runtime",
         r"arange's arguments must be of type tl.constexpr",
-        _fixed(
+        _make_reply(
             N_(
                 "`tl.arange` needs constants, and a bound here is known only at run time; use a"
                 " tl.constexpr BLOCK and a mask"
@@ -309,7 +311,7 @@ _KNOWN = [
         "list_method",
         # messages of Triton 3.7 and 3.6
         r"(?:'(?:tuple|list)' object has no attribute '?|^'(?=\w+' is not in list))(\w+)",
-        _fixed(
+        _make_reply(
             N_(
                 r"`.\1` changes a Python list, and a list cannot grow in a kernel; keep the values"
                 r" in a block or in names"
@@ -319,7 +321,7 @@ _KNOWN = [
     (
         "constant_method",
         r"'(?:constexpr|int|float|bool)' object has no attribute '?(\w+)",
-        _fixed(
+        _make_reply(
             N_(
                 r"the compiler knows this number, and a known number has no `.\1`: a tl.constexpr,"
                 r" and each argument that is 1 in a case (a stride, "
@@ -336,7 +338,7 @@ _KNOWN = [
     (
         "chained_assignment",
         r"Simultaneous multiple assignment is not supported",
-        _fixed(
+        _make_reply(
             N_(
                 "the compiler does not support two assignments in one statement; write them on two"
                 " lines"
@@ -346,12 +348,12 @@ _KNOWN = [
     (
         "power",
         r"'tensor' object has no attribute '__pow__'|unsupported operand type\(s\) for \*\*",
-        _fixed(N_("the compiler has no `**` for blocks; multiply instead (`x * x`)")),
+        _make_reply(N_("the compiler has no `**` for blocks; multiply instead (`x * x`)")),
     ),
     (
         "block_through_scalar_pointer",
         r"Value argument cannot be block type if pointer argument is not a block",
-        _fixed(
+        _make_reply(
             N_(
                 "a block is stored through one pointer; add offsets to the pointer, one for each"
                 " lane"
@@ -361,7 +363,7 @@ _KNOWN = [
     (
         "foreign_value",
         r"cannot convert (.+) of type <class 'numpy\.(\w+)'> to tensor",
-        _fixed(
+        _make_reply(
             N_(
                 r"`numpy.\2` is a value of NumPy's, which the compiler cannot use; write a plain"
                 r" number"

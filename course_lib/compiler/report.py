@@ -130,16 +130,18 @@ def compile_reports(
     sources = collect(kernel)
     options = {"num_stages": num_stages, "maxnreg": maxnreg, "disassemble": disassemble}
     answers = _ask(
-        sources, [_describe(sources, one, arch, **options) for one in specialisations], limit
+        sources,
+        [_describe(sources, specialisation, arch, **options) for specialisation in specialisations],
+        limit,
     )
     return [
         CompileReport(
-            kernel=one.kernel or sources.name,
+            kernel=specialisation.kernel or sources.name,
             arch=arch,
-            num_warps=one.num_warps,
+            num_warps=specialisation.num_warps,
             **vars(answer.report),
         )
-        for answer, one in zip(answers, specialisations, strict=True)
+        for answer, specialisation in zip(answers, specialisations, strict=True)
     ]
 
 
@@ -167,8 +169,8 @@ def check_compiles(
     sources = collect(kernel)
     whole = _cover_dtypes(specialisations)
     described = [
-        _describe(sources, one, arch, through="cubin" if n in whole else "ttir")
-        for n, one in enumerate(specialisations)
+        _describe(sources, specialisation, arch, through="cubin" if n in whole else "ttir")
+        for n, specialisation in enumerate(specialisations)
     ]
     _ask(sources, described, limit, is_over)
 
@@ -176,34 +178,42 @@ def check_compiles(
 def _cover_dtypes(specialisations: Sequence[Specialisation]) -> set[int]:
     """Choose specialisations, by number, that together show each pointer of each kernel in every
     dtype that it has."""
-    chosen, seen = set(), set()
-    for n, one in enumerate(specialisations):
+    chosen, dtypes_seen = set(), set()
+    for n, specialisation in enumerate(specialisations):
         arguments = (
-            one.arguments if isinstance(one.arguments, Mapping) else dict(enumerate(one.arguments))
+            specialisation.arguments
+            if isinstance(specialisation.arguments, Mapping)
+            else dict(enumerate(specialisation.arguments))
         )
         dtypes = {name: str(getattr(value, "dtype", "")) for name, value in arguments.items()}
-        shows = {(one.kernel, name, dtype) for name, dtype in dtypes.items() if dtype}
-        if not shows <= seen or not shows:
+        shows = {(specialisation.kernel, name, dtype) for name, dtype in dtypes.items() if dtype}
+        if not shows <= dtypes_seen or not shows:
             chosen.add(n)
-            seen |= shows
+            dtypes_seen |= shows
     return chosen
 
 
-def _describe(sources: Sources, one: Specialisation, arch: str, **options: Any) -> CompileJob:
+def _describe(
+    sources: Sources, specialisation: Specialisation, arch: str, **options: Any
+) -> CompileJob:
     """Describe one specialisation for the process that compiles."""
     multiprocessor(arch)
-    if one.num_warps not in (1, 2, 4, 8, 16, 32):
+    if specialisation.num_warps not in (1, 2, 4, 8, 16, 32):
         raise CourseError(
-            f"num_warps is {one.num_warps!r}; a program has 1, 2, 4, 8, 16 or 32 warps."
+            f"num_warps is {specialisation.num_warps!r}; a program has 1, 2, 4, 8, 16 or 32 warps."
         )
     positional, named = (
-        ([], one.arguments) if isinstance(one.arguments, Mapping) else (one.arguments, {})
+        ([], specialisation.arguments)
+        if isinstance(specialisation.arguments, Mapping)
+        else (specialisation.arguments, {})
     )
     described = {name: describe_argument(value) for name, value in named.items()}
-    described |= {name: describe_constant(value) for name, value in one.constexprs.items()}
+    described |= {
+        name: describe_constant(value) for name, value in specialisation.constexprs.items()
+    }
     return CompileJob(
-        one.kernel or sources.name, sources.units,
-        [describe_argument(value) for value in positional], described, one.num_warps,
+        specialisation.kernel or sources.name, sources.units,
+        [describe_argument(value) for value in positional], described, specialisation.num_warps,
         int(arch.removeprefix("sm_")), **options,
     )  # fmt: skip
 

@@ -77,14 +77,15 @@ class Units:
     def functions(self) -> list[tuple[int, JITFunction]]:
         """List every jitted function of the units, with the number of its unit."""
         numbers = {str(file): number for number, file in enumerate(self.files)}
-        found = {
+        jitted = {
             id(value): value
             for space in self.spaces
             for value in space.values()
             if isinstance(value, JITFunction)
         }
         places = (
-            (numbers.get(function.fn.__code__.co_filename), function) for function in found.values()
+            (numbers.get(function.fn.__code__.co_filename), function)
+            for function in jitted.values()
         )
         return [(number, function) for number, function in places if number is not None]
 

@@ -64,14 +64,14 @@ def _find_copy_faults(device: str, N: int = 37, BLOCK: Any = 16) -> list[str]:
     # the elements after the end reveal a store that the mask should have prevented
     y = torch.full((N + BLOCK,), -1.0, device=device)
     copy_kernel[(triton.cdiv(N, BLOCK),)](x, y, N, BLOCK=BLOCK)
-    got, expected = y.cpu(), torch.cat([x.cpu(), torch.full((BLOCK,), -1.0)])
-    different = torch.nonzero(got != expected).flatten().tolist()
+    actual, expected = y.cpu(), torch.cat([x.cpu(), torch.full((BLOCK,), -1.0)])
+    different = torch.nonzero(actual != expected).flatten().tolist()
     if not different:
         return []
-    first = different[0]
+    position = different[0]
     return [
-        f"masked copy: y[{first}] is {got[first].item():g}, not {expected[first].item():g}"
-        f" ({len(different)} of {len(got)} wrong)"
+        f"masked copy: y[{position}] is {actual[position].item():g}, not"
+        f" {expected[position].item():g} ({len(different)} of {len(actual)} wrong)"
     ]
 
 
@@ -83,13 +83,13 @@ def _find_sum_faults(device: str, M: int = 3, N: int = 100, BLOCK: Any = 128) ->
     centred_sum_kernel[(M,)](x, mean, var, x.stride(0), N, BLOCK=BLOCK)
     exact = x.cpu().double()
     faults = []
-    for name, got, expected in (
+    for name, actual, expected in (
         ("mean", mean, exact.mean(1)),
         ("variance", var, exact.var(1, correction=0)),
     ):
-        if not torch.allclose(got.cpu().double(), expected, rtol=1e-5, atol=0):
+        if not torch.allclose(actual.cpu().double(), expected, rtol=1e-5, atol=0):
             faults.append(
-                f"{name} of rows: {got.cpu().tolist()}, not"
+                f"{name} of rows: {actual.cpu().tolist()}, not"
                 f" {[round(value, 4) for value in expected.tolist()]}"
             )
     return faults

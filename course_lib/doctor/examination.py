@@ -62,12 +62,12 @@ def _collect(checks: Iterable[tuple[str, Check]]) -> list[DoctorFinding]:
         try:
             findings += check()
         except Exception as error:
-            what = f"this check broke itself: {type(error).__name__}: {error}"
-            findings.append(DoctorFinding(name, NOTE, what, "Report this line to the authors."))
-    said: set[str] = set()
+            problem = f"this check broke itself: {type(error).__name__}: {error}"
+            findings.append(DoctorFinding(name, NOTE, problem, "Report this line to the authors."))
+    remedies: set[str] = set()
     for number, finding in enumerate(findings):
-        if finding.remedy in said:
+        if finding.remedy in remedies:
             findings[number] = dataclasses.replace(finding, remedy="As said above.")
         elif finding.remedy:
-            said.add(finding.remedy)
+            remedies.add(finding.remedy)
     return findings

@@ -32,7 +32,7 @@ def ask_nvidia_smi() -> list[Card] | str:
         return []
     command = [tool, "--query-gpu=name,driver_version", "--format=csv,noheader"]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             capture_output=True,
             text=True,
@@ -44,15 +44,15 @@ def ask_nvidia_smi() -> list[Card] | str:
         return "nvidia-smi does not answer within 30 s"
     except OSError as error:
         return f"nvidia-smi cannot be started ({error.strerror})"
-    said = (done.stdout + done.stderr).strip()
-    if done.returncode != 0:
+    printed = (process.stdout + process.stderr).strip()
+    if process.returncode != 0:
         return (
-            next(iter(said.splitlines()), "")
-            or f"nvidia-smi ended with exit code {done.returncode}"
+            next(iter(printed.splitlines()), "")
+            or f"nvidia-smi ended with exit code {process.returncode}"
         )
     rows = [
         [field.strip() for field in line.split(",")]
-        for line in done.stdout.splitlines()
+        for line in process.stdout.splitlines()
         if "," in line
     ]
     return [Card(*row[:2]) for row in rows]
@@ -69,11 +69,11 @@ def examine_gpu(probe: dict, cards: list[Card] | str) -> list[DoctorFinding]:
     findings = []
     if "crash" in probe:
         name = "triton" if torch_ok else "torch"
-        other = find_other_package()
+        shadowing = find_other_package()
         remedy = (
-            f"`unset PYTHONPATH`, or move {other} away: it stands before the installed package of"
-            " that name."
-            if other
+            f"`unset PYTHONPATH`, or move {shadowing} away: it stands before the installed package"
+            " of that name."
+            if shadowing
             else install_again()
         )
         findings.append(DoctorFinding(name, PROBLEM, f"does not import: {probe['crash']}", remedy))
@@ -97,7 +97,7 @@ def examine_gpu(probe: dict, cards: list[Card] | str) -> list[DoctorFinding]:
             findings.append(DoctorFinding("GPU", OK, "no GPU: kernels run in Triton's interpreter"))
         return findings
     card = cards[0]
-    here = f"{card.name} is here (driver {card.driver})"
+    card_text = f"{card.name} is here (driver {card.driver})"
     cuda = probe.get("cuda")
     if not cuda:
         remedy = (
@@ -107,7 +107,7 @@ def examine_gpu(probe: dict, cards: list[Card] | str) -> list[DoctorFinding]:
         return [
             *findings,
             DoctorFinding(
-                "GPU", NOTE, f"{here}, but torch {version} is a build without CUDA", remedy
+                "GPU", NOTE, f"{card_text}, but torch {version} is a build without CUDA", remedy
             ),
         ]
     needed = OLDEST_DRIVER.get(int(cuda.split(".")[0]))
@@ -118,7 +118,7 @@ def examine_gpu(probe: dict, cards: list[Card] | str) -> list[DoctorFinding]:
             DoctorFinding(
                 "GPU",
                 NOTE,
-                f"{here}, too old for torch {version}, which is built for CUDA {cuda}",
+                f"{card_text}, too old for torch {version}, which is built for CUDA {cuda}",
                 remedy,
             ),
         ]
@@ -129,7 +129,7 @@ def examine_gpu(probe: dict, cards: list[Card] | str) -> list[DoctorFinding]:
     )
     return [
         *findings,
-        DoctorFinding("GPU", NOTE, f"{here}, but PyTorch cannot use it: {why}", remedy),
+        DoctorFinding("GPU", NOTE, f"{card_text}, but PyTorch cannot use it: {why}", remedy),
     ]
 
 
@@ -144,11 +144,11 @@ def _describe_usable(probe: dict) -> list[DoctorFinding]:
                 "`export COURSE_DEVICE=cpu` if kernels fail.",
             )
         ]
-    what = f"{name}, compute capability {major}.{minor}, CUDA {probe['cuda']}"
+    card_text = f"{name}, compute capability {major}.{minor}, CUDA {probe['cuda']}"
     if major < 8:
         remedy = "`export COURSE_DEVICE=cpu` if kernels fail."
-        return [DoctorFinding("GPU", NOTE, f"{what}: Triton supports 8.0 and newer", remedy)]
-    return [DoctorFinding("GPU", OK, what)]
+        return [DoctorFinding("GPU", NOTE, f"{card_text}: Triton supports 8.0 and newer", remedy)]
+    return [DoctorFinding("GPU", OK, card_text)]
 
 
 def _read_major(version: str) -> int:

@@ -14,12 +14,12 @@ def examine_isolation(facts: dict) -> list[DoctorFinding]:
     """
     tier, why = facts.get("tier"), facts.get("why", {})
     if tier is None:
-        said = facts.get("crash", "it said nothing")
+        crash = facts.get("crash", "it said nothing")
         return [
             DoctorFinding(
                 "isolation",
                 NOTE,
-                f"how checks are confined here could not be found out ({said})",
+                f"how checks are confined here could not be found out ({crash})",
                 "Report this line to the authors.",
             )
         ]

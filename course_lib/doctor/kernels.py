@@ -21,15 +21,15 @@ def examine_kernels(canary: Trial) -> list[DoctorFinding]:
     if "refused" in report:
         # This message is meant for a person who imports the course, and may send that person to the
         # doctor: replace its remedy.
-        what, _, rest = report["refused"].partition(". ")
+        problem, _, given_remedy = report["refused"].partition(". ")
         remedy = (
             "`unset COURSE_DEVICE` lets the course choose."
-            if "COURSE_DEVICE" in what
+            if "COURSE_DEVICE" in problem
             else _TOO_EARLY
-            if "imported" in what
-            else rest
+            if "imported" in problem
+            else given_remedy
         )
-        return [DoctorFinding("kernels", PROBLEM, what, remedy)]
+        return [DoctorFinding("kernels", PROBLEM, problem, remedy)]
     if "crash" in report:
         return [
             DoctorFinding(
@@ -42,11 +42,11 @@ def examine_kernels(canary: Trial) -> list[DoctorFinding]:
     findings = []
     mode, triton = report["mode"], report["triton"]
     if triton != mode:
-        what = (
+        problem = (
             f"Triton is set up for the {'interpreter' if triton == 'cpu' else 'GPU'}, and the"
             f" course chose {mode.upper()} mode"
         )
-        findings.append(DoctorFinding("import order", PROBLEM, what, _TOO_EARLY))
+        findings.append(DoctorFinding("import order", PROBLEM, problem, _TOO_EARLY))
     for loss in report.get("losses", []):
         findings.append(
             DoctorFinding(
@@ -80,12 +80,14 @@ def examine_compiler(trial: Trial) -> list[DoctorFinding]:
     report = trial.report()
     if "compiled" in report:
         return []
-    what, _, remedy = report.get("refused", "").partition(". ")
-    if not what:
-        what = f"a small kernel is not compiled: {report['crash']}"
+    problem, _, remedy = report.get("refused", "").partition(". ")
+    if not problem:
+        problem = f"a small kernel is not compiled: {report['crash']}"
         remedy = find_remedy(trial.errors)
     return [
-        DoctorFinding("compiler", PROBLEM, f"{what}; until then no kernel passes a check", remedy)
+        DoctorFinding(
+            "compiler", PROBLEM, f"{problem}; until then no kernel passes a check", remedy
+        )
     ]
 
 

@@ -27,10 +27,10 @@ def examine_system() -> list[DoctorFinding]:
                 + ("." if paths.is_installed() else ': docs/setup.md, "Other systems".'),
             )
         ]
-    what = f"Linux, {platform.machine()}, {os.cpu_count()} cores"
+    system_text = f"Linux, {platform.machine()}, {os.cpu_count()} cores"
     if "microsoft" in platform.release().lower():
-        what += ", under WSL"
-    return [DoctorFinding("system", OK, what)]
+        system_text += ", under WSL"
+    return [DoctorFinding("system", OK, system_text)]
 
 
 def examine_memory(probe: dict) -> list[DoctorFinding]:
@@ -53,13 +53,13 @@ def examine_memory(probe: dict) -> list[DoctorFinding]:
         )
     if "gpu_free" in probe:
         gpu_free, gpu_total = probe["gpu_free"] / GB, probe["gpu_total"] / GB
-        what = f"{gpu_free:.1f} of {gpu_total:.1f} GB available on the GPU"
+        memory_text = f"{gpu_free:.1f} of {gpu_total:.1f} GB available on the GPU"
         if gpu_free < 2:
             findings.append(
                 DoctorFinding(
                     "GPU memory",
                     NOTE,
-                    what,
+                    memory_text,
                     "`nvidia-smi` lists who holds it; shut down notebooks that you no longer need.",
                 )
             )
@@ -79,18 +79,18 @@ def _read_container_limit(root: Path = Path("/sys/fs/cgroup")) -> int | None:
 
 def examine_disk() -> list[DoctorFinding]:
     free = shutil.disk_usage(paths.find_folder() or Path.cwd()).free
-    what = f"{free / GB:.1f} GB free here"
+    disk_text = f"{free / GB:.1f} GB free here"
     if free < GB / 10:
         return [
             DoctorFinding(
                 "disk",
                 PROBLEM,
-                what,
+                disk_text,
                 "Free at least 1 GB: your work cannot be saved on a full disk.",
             )
         ]
     if free < GB:
-        return [DoctorFinding("disk", NOTE, what, "Free at least 1 GB before you go on.")]
+        return [DoctorFinding("disk", NOTE, disk_text, "Free at least 1 GB before you go on.")]
     return []
 
 
@@ -100,8 +100,8 @@ def examine_folder(can_check: bool) -> list[DoctorFinding]:
     try:
         paths.exercises()
     except CourseError as nowhere:
-        what, _, remedy = str(nowhere).partition(". ")
-        return [DoctorFinding("course folder", NOTE if can_check else PROBLEM, what, remedy)]
+        problem, _, remedy = str(nowhere).partition(". ")
+        return [DoctorFinding("course folder", NOTE if can_check else PROBLEM, problem, remedy)]
     return []
 
 
@@ -135,8 +135,10 @@ def examine_files() -> list[DoctorFinding]:
     return findings
 
 
-def _examine_writable(name: str, folder: Path, meant: Path | None = None) -> list[DoctorFinding]:
-    shown = paths.shown(meant or folder)
+def _examine_writable(
+    name: str, folder: Path, real_folder: Path | None = None
+) -> list[DoctorFinding]:
+    folder_name = paths.shown(real_folder or folder)
     try:
         with tempfile.TemporaryFile(dir=folder):
             return []
@@ -146,5 +148,7 @@ def _examine_writable(name: str, folder: Path, meant: Path | None = None) -> lis
             " a folder of your own."
         )
         return [
-            DoctorFinding(name, PROBLEM, f"{shown} cannot be written ({error.strerror})", remedy)
+            DoctorFinding(
+                name, PROBLEM, f"{folder_name} cannot be written ({error.strerror})", remedy
+            )
         ]

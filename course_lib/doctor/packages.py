@@ -82,9 +82,9 @@ def examine_packages() -> list[DoctorFinding]:
     if missing := list_missing():
         # without a course folder the missing folder is the problem
         level = NOTE if paths.find_folder() is None else PROBLEM
-        what = f"not installed: {', '.join(missing)}"
-        return [DoctorFinding("packages", level, what, install_again())]
-    others = [
+        problem = f"not installed: {', '.join(missing)}"
+        return [DoctorFinding("packages", level, problem, install_again())]
+    untested = [
         f"{name} {have} ({tested[normalise(name)]} was tested)"
         for name in NEEDED
         if name not in ("torch", "triton")
@@ -92,8 +92,8 @@ def examine_packages() -> list[DoctorFinding]:
         and have.split("+")[0] != tested.get(normalise(name), have)
     ]
     return (
-        [DoctorFinding("packages", NOTE, f"other versions: {', '.join(others)}", install_again())]
-        if others
+        [DoctorFinding("packages", NOTE, f"other versions: {', '.join(untested)}", install_again())]
+        if untested
         else []
     )
 
@@ -104,14 +104,14 @@ def examine_pair() -> list[DoctorFinding]:
     torch, triton = find_version("torch"), find_version("triton")
     if torch is None or triton is None:
         return []  # examine_packages() reports this
-    what = f"torch {torch}, triton {triton}"
-    asked = _find_triton_of_torch()
-    if asked is not None and asked != triton:
+    versions = f"torch {torch}, triton {triton}"
+    required = _find_triton_of_torch()
+    if required is not None and required != triton:
         return [
             DoctorFinding(
                 "torch and triton",
                 PROBLEM,
-                f"{what}: this torch asks for triton {asked}",
+                f"{versions}: this torch asks for triton {required}",
                 install_again(),
             )
         ]
@@ -122,11 +122,11 @@ def examine_pair() -> list[DoctorFinding]:
             DoctorFinding(
                 "torch and triton",
                 NOTE,
-                f"{what}: not a tested pair (tested: {tested})",
+                f"{versions}: not a tested pair (tested: {tested})",
                 install_again(),
             )
         ]
-    return [DoctorFinding("torch and triton", OK, f"{what}, a tested pair")]
+    return [DoctorFinding("torch and triton", OK, f"{versions}, a tested pair")]
 
 
 def _find_triton_of_torch() -> str | None:
@@ -151,13 +151,13 @@ def find_other_package() -> Path | None:
     folders = [
         Path(folder) for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder
     ]
-    found = (
+    candidates = (
         folder / name
         for folder in folders
         for package in NEEDED
         for name in (f"{package}.py", package)
     )
-    return next((path for path in found if path.exists()), None)
+    return next((path for path in candidates if path.exists()), None)
 
 
 def examine_settings() -> list[DoctorFinding]:

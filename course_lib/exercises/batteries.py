@@ -129,12 +129,12 @@ def make_case(
     )
 
 
-def list_far_out(N: int, block: int) -> tuple[Case, ...]:
+def list_far_out(N: int, block: int, ending: str = "") -> tuple[Case, ...]:
     """List cases with one element so far out in each row that one pass over the distances from it
-    loses the variance's digits."""
+    loses the variance's digits. ``ending``: of the names, where a battery has the cases twice."""
     return tuple(
         Case(
-            f"{place} far out", 2, N, block,
+            f"{place} far out{ending}", 2, N, block,
             f"the {place} element of each row lies 200 standard deviations away",
             f"one pass over the distances from the {place} element", mean=1.0,
             fill=f"{place} far out",

@@ -228,6 +228,7 @@ def list_forward_models() -> Iterator[tuple[str, Model]]:
     yield "max_for_sum", lambda p: _finish(p, _find_largest(p), np.ones(p.case.M))
     yield from list_dtype_models(compute_wrong, ("x",))
     yield "same_row", lambda p: compute_wrong(repeat_first_row(p, "x"))
+    yield from _list_merge_models()
 
 
 def _finish(p: Plan, largest: np.ndarray, total: np.ndarray) -> Outputs:
@@ -292,9 +293,24 @@ def _merge_blocks(p: Plan, merge: Merge) -> Outputs:
     return _finish(p, largest, total)
 
 
-def list_one_pass_models() -> Iterator[tuple[str, Model]]:
-    yield from list_forward_models()
+def _merge_lanes(p: Plan, in_lanes: bool, between_lanes: bool) -> Outputs:
+    """Return loss and lse if each lane has a maximum and a sum of its own, and the sum is brought
+    to the newest maximum of its lane, to the largest of all lanes, to both, or to neither."""
+    x, block = p.inputs["x"], p.case.block
+    spare = np.full((len(x), -p.case.N % block), -np.inf)
+    steps = np.concatenate([x, spare], axis=1).reshape(len(x), -1, block)
+    maxima = np.maximum.accumulate(steps, axis=1)
+    newest, largest = maxima[:, -1], _find_largest(p)
+    subtracted = newest[:, None] if in_lanes else maxima
+    sums = np.exp(steps - np.where(subtracted == -np.inf, 0.0, subtracted)).sum(axis=1)
+    weights = np.exp(newest - largest[:, None]) if between_lanes else 1.0
+    return _finish(p, largest, (sums * weights).sum(axis=1))
+
+
+def _list_merge_models() -> Iterator[tuple[str, Model]]:
     yield from vary(_merge_blocks, "sum_not_rescaled", merge=_MERGES)
+    yield from vary(_merge_lanes, "sum_not_rescaled", in_lanes=[False], between_lanes=[True, False])
+    yield from vary(_merge_lanes, "sum_not_rescaled", in_lanes=[True], between_lanes=[False])
     yield (
         "max_for_sum",
         lambda p: _merge_blocks(
@@ -306,4 +322,12 @@ def list_one_pass_models() -> Iterator[tuple[str, Model]]:
     )
 
 
-FORBIDDEN = (("forbidden_columns", lambda p, outputs: p.case.fill == "forbidden"),)
+def _has_only_forbidden_lanes(p: Plan, outputs: Outputs) -> bool:
+    """Return True if a lane of the row may have seen nothing but -Inf, and this shows."""
+    if p.case.fill == "forbidden":
+        return True
+    is_nan = any(np.isnan(values).any() for values in outputs.values())
+    return is_nan and p.case.padded_lanes > 0 and p.case.one_block
+
+
+FORBIDDEN = (("forbidden_columns", _has_only_forbidden_lanes),)

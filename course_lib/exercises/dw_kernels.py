@@ -299,6 +299,11 @@ def _take_last_step(p: Plan[SharedCase]) -> list[np.ndarray]:
     return _take_steps(p, lambda chunk, rows: range((chunk - 1) // rows * rows, chunk, rows))
 
 
+def _take_own_last_step(p: Plan[SharedCase]) -> list[np.ndarray]:
+    """Do as :func:`_take_last_step`, where a chunk that M cuts short ends with its last row."""
+    return [rows[(len(rows) - 1) // p.case.rows * p.case.rows :] for rows in list_chunks(p.case)]
+
+
 def _begin_at_row_0(p: Plan[SharedCase]) -> list[np.ndarray]:
     """Return as many steps of rows as a chunk has, but from row 0 of the matrix, and not past the
     chunk's last row."""
@@ -345,6 +350,7 @@ _SOME_ROWS: tuple[tuple[str, Callable[[np.ndarray], np.ndarray]], ...] = (
 )
 CHUNK_ROWS: tuple[tuple[str, ChooseRows], ...] = (
     ("rows_not_summed", _take_last_step),
+    ("rows_not_summed", _take_own_last_step),
     ("rows_not_summed", lambda p: _take_steps(p, lambda chunk, rows: range(0, rows, rows))),
     (
         "rows_counted_twice",

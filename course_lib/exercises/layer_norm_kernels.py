@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
 
@@ -21,6 +21,7 @@ from course_lib.exercises.tensors import (
 from course_lib.exercises.wrong_formulas import (
     PADDING,
     SAME_BLOCKS,
+    STEPS,
     SWEEPS,
     WRONG_SCALES,
     WRONG_SHIFTS,
@@ -81,6 +82,7 @@ BLOCKED_CASES = (
     make_case("a NaN row", 4, 19, 8),
     make_case("an Inf row", 4, 19, 8),
     make_case("far rows", 4, 17, 16),
+    *list_far_out(3001, 4096, ", one block"),
 )
 
 
@@ -126,7 +128,7 @@ def make_plan(
 
 def list_models() -> Iterator[tuple[str, Model]]:
     vary_formula = partial(vary, _compute_wrong)
-    yield from vary_formula("padding_in_variance", padding=[True])
+    yield from vary_formula("padding_in_variance", padding=[True], step=STEPS)
     yield from vary_formula("unbiased_variance", var_divisor=["N-1", "N-1 or 1"])
     yield from list_eps_models(_compute_wrong)
     yield from list_scaled_eps_models(_compute_wrong)
@@ -160,17 +162,14 @@ def list_models() -> Iterator[tuple[str, Model]]:
         "squared_after_the_sum",
         lambda p: _compute_wrong(p, measure=partial(square_lanes, p.case.block)),
     )
-    yield from vary_formula("divisor", mean_divisor=["N", "M"], var_divisor=["M"])
-    yield (
-        "b_misapplied",
-        lambda p: (right := _compute_wrong(p)) | {"y": _scale_shift_too(p, right["rstd"])},
-    )
+    others = ["M", "ROWS"]
+    yield from vary_formula("divisor", mean_divisor=["N", *others], var_divisor=others)
+    yield from vary_formula("divisor", mean_divisor=others)
+    yield from vary(_misapply_shift, "b_misapplied", scale=_SCALES_OF_SHIFT)
     yield "rstd_not_applied", lambda p: _compute_wrong(p) | {"y": _apply_nothing(p)}
     yield from vary(_share_statistics, "statistics_of_another_row", tile=[True, False])
     yield from vary_formula(
-        "wrong_axis",
-        sweeps=["mean", "both"],
-        add=[average_over_tile(False), average_over_tile(True)],
+        "wrong_axis", sweeps=SWEEPS, add=[average_over_tile(False), average_over_tile(True)]
     )
     yield from vary_formula(
         "w_misapplied",
@@ -210,9 +209,18 @@ def _leave_zeros_in_y(p: Plan) -> Outputs:
     return wrong | {"y": np.where(p.inputs["x"] == 0, p.inputs["b"], wrong["y"])}
 
 
-def _scale_shift_too(p: Plan, rstd: np.ndarray) -> np.ndarray:
-    """Return y if b is added before rstd is applied."""
-    return _apply_nothing(p) * rstd[:, None]
+# y if b is multiplied, too; arguments: the deviation, rstd, w and b
+_SCALES_OF_SHIFT: tuple[Callable, ...] = (
+    lambda deviation, rstd, w, b: (deviation * w + b) * rstd,
+    lambda deviation, rstd, w, b: (deviation + b) * rstd * w,
+    lambda deviation, rstd, w, b: deviation * (rstd * w + b),
+)
+
+
+def _misapply_shift(p: Plan, scale: Callable) -> Outputs:
+    right, x = _compute_wrong(p), p.inputs["x"]
+    deviation, rstd = x - right["mean"][:, None], right["rstd"][:, None]
+    return right | {"y": scale(deviation, rstd, p.inputs["w"], p.inputs["b"])}
 
 
 def _apply_nothing(p: Plan) -> np.ndarray:

@@ -9,7 +9,15 @@ from functools import partial
 import numpy as np
 
 from course_lib.exercises.tensors import round_values
-from course_lib.exercises.wrong_formulas import FEW, FIXED_EPS, WRONG_ROOTS, inverse_root, vary
+from course_lib.exercises.wrong_formulas import (
+    FEW,
+    FIXED_EPS,
+    WRONG_ROOTS,
+    inverse_root,
+    list_scaled_eps_models,
+    merge_one_by_one,
+    vary,
+)
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Plan
 
@@ -158,11 +166,17 @@ _SOME_CHUNKS = (
 def list_models() -> Iterator[tuple[str, Model]]:
     yield from vary(merge_chunks, "merge_between", between=_BETWEEN)
     yield from vary(merge_chunks, "merge_between", mean=_CENTRES)
+    yield "merge_between", _merge_after_the_move
     yield from vary(merge_chunks, "M2s_left_out", within=[lambda M2, c, N: 0 * M2])
     yield from vary(merge_chunks, "M2_not_a_sum", within=_WITHIN)
     for number in ("chunks", "lanes"):
         average = partial(merge_chunks, weigh=_take_one, N=number)
         between = [lambda d, c, N: d**2 * c, lambda d, c, N: d**2, lambda d, c, N: 0 * d]
+        # the distances have the weight of a chunk among chunks, too
+        between += [
+            lambda d, c, N: d**2 * N / np.count_nonzero(c),
+            lambda d, c, N: d**2 * N / len(c),
+        ]
         yield from vary(average, "merge_weights", between=between)
         yield from vary(average, "merge_weights", mean=[_find_mean])
     yield from vary(_round_counts, "low_precision", dtype=["fp16", "bf16"])
@@ -199,6 +213,12 @@ def list_models() -> Iterator[tuple[str, Model]]:
     )
     for means_by, M2_by in ((np.max, np.sum), (np.sum, np.max), (np.max, np.max)):
         yield "max_for_sum", partial(merge_chunks, means_by=means_by, M2_by=M2_by)
+
+
+def _merge_after_the_move(p: Plan[MergeCase]) -> Outputs:
+    counts, means, M2s = (p.inputs[name] for name in ("counts", "means", "M2s"))
+    mean, M2 = merge_one_by_one(zip(counts, means.T, M2s.T, strict=True), after_the_move=True)
+    return {"mean": mean, "rstd": inverse_root(M2 / p.case.N, p.case.eps)}
 
 
 def _round_counts(p: Plan[MergeCase], dtype: str) -> Outputs:
@@ -240,3 +260,4 @@ def _list_root_models() -> Iterator[tuple[str, Model]]:
         merge_chunks, "wrong_statistic_saved", root=[lambda v, eps: v, lambda v, eps: np.sqrt(v)]
     )
     yield from vary(merge_chunks, "eps_hard_coded", eps=FIXED_EPS)
+    yield from list_scaled_eps_models(merge_chunks, in_blocks=False)

@@ -206,7 +206,7 @@ def list_models() -> Iterator[tuple[str, Model]]:
             ),
         )
     yield from list_scaled_eps_models(compute_wrong)
-    yield from vary(compute_wrong, "divisor", divisor=["BLOCK", "lanes", "1"])
+    yield from vary(compute_wrong, "divisor", divisor=["BLOCK", "lanes", "1", "N^2"])
     yield from vary(compute_wrong, "unbiased_variance", divisor=["N-1", "N-1 or 1"])
     yield from vary(compute_wrong, "zeros_left_out", divisor=["not 0"])
     yield from vary_by_cause(compute_wrong, scale=WRONG_SCALES)

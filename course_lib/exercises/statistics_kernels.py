@@ -17,7 +17,9 @@ from course_lib.exercises.wrong_formulas import (
     PADDING,
     WRONG_COLUMNS,
     find_divisor,
+    list_stream_models,
     square_what_is_not_0,
+    stream_blocks,
     sweep_twice,
     vary,
 )
@@ -59,6 +61,7 @@ COMMON_CASES = (
     make_case("a NaN row", 4, 19, 8),
     make_case("an Inf row", 4, 19, 8),
     make_case("far rows", 4, 17, 16),
+    *list_far_out(3001, 4096, ", one block"),
 )  # fmt: skip
 WELFORD_CASES = (
     *COMMON_CASES,
@@ -237,6 +240,12 @@ def list_welford_models() -> Iterator[tuple[str, Model]]:
         other=PADDING,
         padding_counts=[True, False],
     )
+    yield from list_stream_models(_stream_blocks)
+
+
+def _stream_blocks(p: Plan, **changes: Any) -> Outputs:
+    mean, var = stream_blocks(p, **changes)
+    return save_statistics(mean[:, 0], var[:, 0])
 
 
 def _merge_wrong_lanes(p: Plan, **changes: Any) -> Outputs:
@@ -266,7 +275,8 @@ _WRONG_BETWEEN = (
 )  # fmt: skip
 # the part of the distance by which the mean moves; arguments: the same counts
 _WRONG_SHARES = (
-    lambda a, b, n: 0.5, lambda a, b, n: a / n, lambda a, b, n: -b / n, lambda a, b, n: b / (n + 1),
+    lambda a, b, n: 1 + b / n, lambda a, b, n: 0.5, lambda a, b, n: a / n, lambda a, b, n: -b / n,
+    lambda a, b, n: b / (n + 1),
     lambda a, b, n: b / np.maximum(n - 1, 1), lambda a, b, n: b / np.maximum(a, 1), lambda a, b,
     n: b,
 )  # fmt: skip

@@ -118,6 +118,12 @@ WRONG_COLUMNS: tuple[tuple[str, Callable[[Case], slice | np.ndarray]], ...] = (
     ("tail_left_out", lambda case: slice(0, (case.N - 1) // case.block * case.block)),
     *(("tail_left_out", lambda case, most=most: slice(0, most)) for most in FEW),
     *(("tail_left_out", lambda case, most=most: slice(0, most * case.block)) for most in FEW),
+    # the first block again and again, without and with the columns that the last block has not
+    ("same_block", lambda case: np.arange(case.N) % case.block),
+    (
+        "same_block",
+        lambda case: np.arange(-(-case.N // case.block) * min(case.block, case.N)) % case.block,
+    ),
 )
 
 
@@ -269,28 +275,78 @@ def add_up_in_every_lane(case: Case, values: np.ndarray) -> np.ndarray:
 
 
 SWEEPS = ("mean", "variance", "both")  # the sweeps whose sums can have a mistake
+STEPS = (1, 2, 4, 8)  # how many blocks a step of a sweep may take at a time
 
 
 def sweep_twice(
     p: Plan, *, x: np.ndarray | None = None, mean_divisor: str = "N", var_divisor: str = "N",
-    padding: bool = False, other: float = 0.0,
+    padding: bool = False, other: float = 0.0, step: int = 1,
     measure: Callable[[np.ndarray, np.ndarray], np.ndarray] = square_deviation, add: Add = add_up,
     sweeps: str = "both",
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Return mean and variance, in (M, 1) each, with something wrong in them.
 
-    ``padding``: lanes past the last column are in the variance; ``other``: what they hold.
+    ``padding``: lanes past the last column are in the variance; ``other``: what they hold;
+    ``step``: how many blocks a step takes.
     ``measure``: what is added up for the variance, of x and the mean. ``add``: how the mean, the
     variance, or both are added up, as ``sweeps`` says.
     """
     x = p.inputs["x"] if x is None else x
-    spare = np.full((len(x), p.case.padded_lanes), other)
+    spare = np.full((len(x), -p.case.N % (step * p.case.block)), other)
     total = (add_up if sweeps == "variance" else add)(p.case, x) + add_up(p.case, spare)
     mean = total / find_divisor(p, mean_divisor)
     squares = (add_up if sweeps == "mean" else add)(p.case, measure(x, mean))
     if padding:
         squares = squares + add_up(p.case, measure(spare, mean))
     return mean, squares / find_divisor(p, var_divisor)
+
+
+def merge_one_by_one(
+    parts: Iterable[tuple[Any, np.ndarray, np.ndarray]], after_the_move: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Merge count, mean and M2 of each part into those of the parts before it, and return mean and
+    M2. ``after_the_move``: the distance is taken from the mean that has moved already."""
+    n, mean, M2 = 0.0, np.float64(0), np.float64(0)
+    for count, of_part, squares in parts:
+        total, distance = n + count, of_part - mean
+        mean = mean + distance * count / total
+        left = of_part - mean if after_the_move else distance
+        M2 = M2 + squares + left**2 * (n * count / total)
+        n = total
+    return mean, M2
+
+
+def stream_blocks(
+    p: Plan, whole_means: str = "", whole_shares: bool = False, after_the_move: bool = False
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return mean and variance, in (M, 1) each, if block after block is merged with something
+    wrong.
+
+    ``whole_shares``: a last block that is not full has the share of a full one. ``whole_means``: so
+    it has in its own mean, which is counted "from 0" or "from the first" element of the block.
+    ``after_the_move``: as in :func:`merge_one_by_one`.
+    """
+    x, block = p.inputs["x"], p.case.block
+    parts = []
+    for start in range(0, p.case.N, block):
+        part = x[:, start : start + block]
+        origin = part[:, :1] if whole_means == "from the first" else np.zeros((len(x), 1))
+        length = block if whole_means else part.shape[1]
+        mean = origin + (part - origin).sum(axis=1, keepdims=True) / length
+        squares = ((part - mean) ** 2).sum(axis=1, keepdims=True)
+        parts.append((block if whole_shares else part.shape[1], mean, squares))
+    mean, M2 = merge_one_by_one(parts, after_the_move)
+    return mean, M2 / p.case.N
+
+
+def list_stream_models(compute: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:
+    """Yield what ``compute`` makes of the wrong statistics of :func:`stream_blocks`, whose
+    arguments it takes."""
+    yield from vary(
+        compute, "short_chunk", whole_means=["from 0", "from the first"], whole_shares=[False, True]
+    )
+    yield from vary(compute, "short_chunk", whole_shares=[True])
+    yield from vary(compute, "merge_between", after_the_move=[True])
 
 
 def average_over_tile(short: bool) -> Add:
@@ -310,7 +366,7 @@ def average_over_tile(short: bool) -> Add:
 def list_divisor_models(compute: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:
     """Yield mean and variance with wrong divisors, without and with the padded lanes in the
     variance."""
-    wrong, padding = ("BLOCK", "lanes", "1"), (False, True)
+    wrong, padding = ("BLOCK", "lanes", "1", "N^2"), (False, True)
     yield from vary(compute, "divisor", mean_divisor=["N"], var_divisor=wrong, padding=padding)
     yield from vary(
         compute, "divisor", mean_divisor=wrong, var_divisor=["N", *wrong], padding=padding
@@ -332,5 +388,7 @@ def find_divisor(p: Plan, which: str) -> float | np.ndarray:
             "lanes": N + p.case.padded_lanes,
             "1": 1,
             "M": p.case.M,
+            "ROWS": p.case.rows,
+            "N^2": N * N,
         }[which]
     )

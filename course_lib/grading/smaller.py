@@ -73,6 +73,7 @@ class SmallCases:
                 or not candidate.ran
                 or not _is_for_a_person(candidate)
                 or _name_way(candidate) not in ways
+                or wording.list_alike([candidate, shown], cause)[0] is not candidate
             ):
                 continue
             if _tells_the_same(candidate, judged, failed, cause, parts):

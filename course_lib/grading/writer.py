@@ -37,7 +37,7 @@ from course_lib.grading.verdict import (
     Verdict,
 )
 from course_lib.grading.withheld import round_error
-from course_lib.launching.faults import FaultKind, Group, Raised
+from course_lib.launching.faults import Fault, FaultKind, Group, Raised
 from course_lib.tuning.clock import GOAL, Timed
 from course_lib.tuning.launch import DEVICE
 
@@ -74,6 +74,8 @@ class VerdictWriter:
         self.mode = mode
         self.first = first
         self.search, self.smaller = search, None
+        # cases with what other orders of their programs have left, if another case is wrong
+        self.stale: list[tuple[Judged, Fault]] = []
 
     def write(self) -> Verdict:
         if flood := _describe_flood(self.run.ended):
@@ -117,6 +119,8 @@ class VerdictWriter:
         makes the second run differ.
         """
         for j in self.judged:
+            if j.fault is not None and j.fault.kind is FaultKind.STALE_IN_AN_ORDER:
+                self.stale.append((j, j.fault))
             if self.first is None or j.fault is None or j.fault.kind is not FaultKind.UNWRITTEN:
                 forget_minor_fault(j)
 
@@ -214,6 +218,12 @@ class VerdictWriter:
         if self.kind.counts_parts:
             return self._write_wrong_tests(failed, seen)
         cause = self._find_cause(failed)
+        if cause == "wrong_values" and self.stale:
+            # the first order of another case was unlucky at once
+            for judged, fault in self.stale:
+                judged.fault = fault
+            failed = [j for j in self.judged if j.ran and not j.passed]
+            cause = self.stale[0][1].kind.cause
         if self.search is not None and self.run.case is None:
             self.smaller = self.search.find(self.judged, failed, cause)
         shown = self.smaller or wording.choose_shown(failed, cause)

@@ -182,12 +182,12 @@ class Region:
                 if stride & (stride - 1) == 0
                 else offset - offset // stride * stride
             )
-        here = (
+        on_element = (
             offset == 0
             if listed is None
             else listed[np.minimum(np.searchsorted(listed, offset), len(listed) - 1)] == offset
         )
-        return here if inside is None else inside & here
+        return on_element if inside is None else inside & on_element
 
     def index(self, element: int) -> tuple[tuple[int, ...], int]:
         """Return the index of the element offset ``element``, and the remainder (not 0 between two
@@ -211,11 +211,11 @@ class Region:
             if size > 1 or stride > span or stride < min(long, default=1)
         ]
         order.sort(key=lambda k: (-abs(self.strides[k]), k))
-        index, rest = [0] * len(self.shape), element + self._below
+        index, remainder = [0] * len(self.shape), element + self._below
         for k in order:
-            digit, rest = divmod(rest, abs(self.strides[k]))
+            digit, remainder = divmod(remainder, abs(self.strides[k]))
             index[k] = digit if self.strides[k] > 0 else self.shape[k] - 1 - digit
-        return tuple(index), rest
+        return tuple(index), remainder
 
 
 def find_region(regions: Sequence[Region], addresses: np.ndarray, itemsize: int) -> Region | None:
@@ -298,10 +298,11 @@ def checked(regions: Iterable[Region]) -> Iterator[None]:
         _open_blocks.reset(before)
 
 
-def require_interpreter(what: str) -> None:
+def require_interpreter(purpose: str) -> None:
     """Require that this process interprets its kernels, because hooks see only interpreted ones.
 
-    Raises: CourseError, whose message begins with ``what``, if this process compiles its kernels.
+    Raises: CourseError, whose message begins with ``purpose``, if this process compiles its
+    kernels.
     """
     from triton.language import standard
     from triton.runtime.interpreter import InterpretedFunction
@@ -309,8 +310,8 @@ def require_interpreter(what: str) -> None:
     # the type of a library function shows in which mode Triton was imported
     if not isinstance(standard.sum, InterpretedFunction):
         raise CourseError(
-            f"{what} in CPU mode, and this process compiles its kernels. Set COURSE_DEVICE=cpu and"
-            " start again."
+            f"{purpose} in CPU mode, and this process compiles its kernels. Set COURSE_DEVICE=cpu"
+            " and start again."
         )
 
 
@@ -337,12 +338,12 @@ def _describe_fault(
         "line": line,
     }
     end = _("; line {line}").format(line=line) if line is not None else ""
-    who, does = _name_program(access.program), _describe_operation(access.kind)
+    program_name, does = _name_program(access.program), _describe_operation(access.kind)
     if region is None:
         lane = int(np.flatnonzero(access.mask)[0])
         words = _("{program} {does}, and the kernel was given no tensor{end}")
         return OutOfBounds(
-            words.format(program=who, does=does, end=end),
+            words.format(program=program_name, does=does, end=end),
             tensor=None,
             count=live.size,
             lane=lane,
@@ -358,13 +359,13 @@ def _describe_fault(
     misses = access.mask & ~hits
     lane = int(np.flatnonzero(misses)[0])
     element, into = divmod(int(access.addresses.flat[lane]) - region.address, region.itemsize)
-    index, rest = region.index(element)
+    index, remainder = region.index(element)
     row = _find_row_of_lanes_before(region, access.addresses, hits, lane)
     if row is not None:
         # The lanes before it lie in one row, so this lane has passed the end of that row, and is
         # not meant for a row below.
-        first = sum(i * stride for i, stride in zip(row, region.strides, strict=False))
-        column, rest = divmod(element - first, region.strides[-1])
+        row_start = sum(i * stride for i, stride in zip(row, region.strides, strict=False))
+        column, remainder = divmod(element - row_start, region.strides[-1])
         index = (*row, column)
     facts |= {
         "tensor": region.name, "count": int(misses.sum()), "lane": lane, "element": element,
@@ -376,7 +377,7 @@ def _describe_fault(
             " the pointer has another dtype than the tensor{end}"
         )
         words = words.format(
-            program=who,
+            program=program_name,
             does=does,
             wide=access.itemsize,
             tensor=region.name,
@@ -387,17 +388,17 @@ def _describe_fault(
     block_index = (
         np.unravel_index(lane, access.addresses.shape) if access.addresses.ndim > 1 else (lane,)
     )
-    shown = (
+    lane_text = (
         f"({', '.join(str(int(i)) for i in block_index)})" if len(block_index) > 1 else str(lane)
     )
     count = _("{count} of {lanes} lanes") if live.size > 1 else _("{count} of {lanes} lane")
     count = _("{count} of the {lanes} unmasked lanes") if access.mask.size > live.size else count
     message = _("{program} {does} outside {tensor}: {count}, the first is lane {lane}: {place} "
                 "({size}){end}").format(
-        program=who, does=does, tensor=region.name,
-        count=count.format(count=facts["count"], lanes=live.size), lane=shown,
-        place=_describe_place(region, element, into, index, rest), size=_describe_region(region),
-        end=end,
+        program=program_name, does=does, tensor=region.name,
+        count=count.format(count=facts["count"], lanes=live.size), lane=lane_text,
+        place=_describe_place(region, element, into, index, remainder),
+        size=_describe_region(region), end=end,
     )  # fmt: skip
     return OutOfBounds(message, **facts)
 
@@ -415,8 +416,10 @@ def _guess_meant_region(
     hits = [int(region.contains(live).sum()) for region in regions]
     if max(hits):
         return regions[hits.index(max(hits))]
-    first = int(live[0])
-    return min(regions, key=lambda region: max(region.low - first, first - region.high, 0))
+    first_address = int(live[0])
+    return min(
+        regions, key=lambda region: max(region.low - first_address, first_address - region.high, 0)
+    )
 
 
 def _find_named_in_call(regions: Sequence[Region], where: tuple[str, int] | None) -> Region | None:
@@ -429,10 +432,10 @@ def _find_named_in_call(regions: Sequence[Region], where: tuple[str, int] | None
     frame = _find_frame(where)
     if frame is None:
         return None
-    here = list(frame.f_code.co_positions())[frame.f_lasti // 2]
-    if None in here:
+    call_position = list(frame.f_code.co_positions())[frame.f_lasti // 2]
+    if None in call_position:
         return None
-    begin, end = (here[0], here[2]), (here[1], here[3])
+    begin, end = (call_position[0], call_position[2]), (call_position[1], call_position[3])
     for instruction in dis.get_instructions(frame.f_code):
         at = instruction.positions
         if (
@@ -503,11 +506,11 @@ def _find_row_of_lanes_before(
     before = start + np.flatnonzero(hits.ravel()[start:lane])
     if before.size < 2:
         return None
-    (*first, a), (*last, b) = (
+    (*first_row, a), (*last_row, b) = (
         region.index((int(addresses.flat[k]) - region.address) // region.itemsize)[0]
         for k in before[[0, -1]]
     )
-    return tuple(first) if first == last and a != b else None
+    return tuple(first_row) if first_row == last_row and a != b else None
 
 
 def _flat_row(region: Region, index: tuple[int, ...]) -> int | None:
@@ -533,7 +536,7 @@ def _describe_operation(kind: str) -> str:
 
 
 def _describe_place(
-    region: Region, element: int, into: int, index: tuple[int, ...], rest: int
+    region: Region, element: int, into: int, index: tuple[int, ...], remainder: int
 ) -> str:
     """Describe the place of an address that is not the address of an element."""
     if into:
@@ -563,12 +566,12 @@ def _describe_place(
     *leading, column = index
     row = str(leading[0]) if len(leading) == 1 else f"({', '.join(map(str, leading))})"
     if any(not 0 <= digit < size for digit, size in zip(leading, region.shape[:-1], strict=True)):
-        last = ", ".join(str(size - 1) for size in region.shape[:-1])
-        last = last if len(leading) == 1 else f"({last})"
+        last_row = ", ".join(str(size - 1) for size in region.shape[:-1])
+        last_row = last_row if len(leading) == 1 else f"({last_row})"
         words = _(
             "element {element}, which is column {column} of row {row}, and the last row is {last}"
         )
-        return words.format(element=element, column=column, row=row, last=last)
+        return words.format(element=element, column=column, row=row, last=last_row)
     past = column - region.shape[-1] + 1
     if past > 0:
         return _("element {element}, which is {count} past the end of row {row}").format(

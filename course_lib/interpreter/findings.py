@@ -133,9 +133,9 @@ class Schedule:
     @property
     def findings(self) -> tuple[str, ...]:
         """Return all findings in words."""
-        found = [finding.message for finding in (*self.races, *self.no_barrier)]
+        messages = [finding.message for finding in (*self.races, *self.no_barrier)]
         return (
-            *found,
+            *messages,
             *((self.deadlock.message,) if self.deadlock else ()),
             *((self.limit,) if self.limit else ()),
         )

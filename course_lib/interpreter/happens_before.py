@@ -98,25 +98,25 @@ class RaceDetector:
         # Lane 0 of a block is in the thread that does what is done once. If the mask leaves that
         # lane alone, no other thread takes part.
         lane_0_alone = step.lanes == 1 and bool(access.mask.flat[0]) and not access.is_atomic
-        who = _ONE if access.addresses.size == 1 or lane_0_alone else _ALL
+        thread_kind = _ONE if access.addresses.size == 1 or lane_0_alone else _ALL
         if access.sem == "cta":  # for other programs no atomic at all
-            how = _STORE if wrote else _LOAD
+            access_kind = _STORE if wrote else _LOAD
             self.narrow.add(now)
             if step.changed:
                 self.changed_by_atomic.update(dict.fromkeys(live.tolist(), now))
         elif access.is_atomic:
-            how = _ATOMIC_WRITE if wrote else _ATOMIC_READ
-            self.synchronise(now, step, access.sem, wrote, live, clocks, who)
+            access_kind = _ATOMIC_WRITE if wrote else _ATOMIC_READ
+            self.synchronise(now, step, access.sem, wrote, live, clocks, thread_kind)
         elif access.sem == "relaxed":
-            how = _ATOMIC_READ
+            access_kind = _ATOMIC_READ
         else:
-            how = _STORE if wrote else _LOAD
-        if who == _ALL and wrote:
+            access_kind = _STORE if wrote else _LOAD
+        if thread_kind == _ALL and wrote:
             self.last_block_write[step.program] = now
             self.confirm_pending(step.program)
-        self.compare(now, step, access, how, who, live, clocks)
+        self.compare(now, step, access, access_kind, thread_kind, live, clocks)
         if step.kind == "load" and access.addresses.size == 1:
-            self.compare(now, step, access, how, _EACH, live, clocks)
+            self.compare(now, step, access, access_kind, _EACH, live, clocks)
         if step.shared:
             # The compiler gives the result to all threads through shared memory, and all of them
             # wait for it.
@@ -127,22 +127,22 @@ class RaceDetector:
         now: int,
         step: ScheduledStep,
         access: hooks.MemoryAccess,
-        how: int,
-        who: int,
+        access_kind: int,
+        thread_kind: int,
         live: np.ndarray,
         clocks: VectorClocks,
     ) -> None:
-        """Compare the step, done by ``who``, with the earlier steps on the same bytes, and keep it
-        for later ones."""
-        clock, threads = clocks.program, clocks.threads[min(who, _ALL)]
+        """Compare the step, done by ``thread_kind``, with the earlier steps on the same bytes, and
+        keep it for later ones."""
+        clock, threads = clocks.program, clocks.threads[min(thread_kind, _ALL)]
         for page, low, high, index in _split_into_pages(live, access.itemsize):
             tracks = self.pages.get(page)
             if tracks is None:
                 tracks = self.pages[page] = ({}, {}, {}, {})
-            for other in _CONFLICTS[how]:
+            for other_kind in _CONFLICTS[access_kind]:
                 # Go by program number: the order of first use would depend on which other tensors
                 # lie in the page.
-                for (program, thread), track in sorted(tracks[other].items()):
+                for (program, thread), track in sorted(tracks[other_kind].items()):
                     latest_ordered = threads[2 * program + min(thread, _ALL)]
                     # Most earlier steps are ordered as a whole, or touch other bytes of the page.
                     if (
@@ -152,24 +152,28 @@ class RaceDetector:
                         or high <= track.low
                     ):
                         continue
-                    seen = track.steps[index]
-                    unordered = seen > clock[program]
+                    step_numbers = track.steps[index]
+                    unordered = step_numbers > clock[program]
                     # a load by each thread is one by the one thread, too
-                    if unordered.any() and _EACH not in (who, thread):
-                        self.add_races(page, index, seen, unordered, step, access)
-                    unfenced = (seen > latest_ordered) & ~unordered
+                    if unordered.any() and _EACH not in (thread_kind, thread):
+                        self.add_races(page, index, step_numbers, unordered, step, access)
+                    unfenced = (step_numbers > latest_ordered) & ~unordered
                     if unfenced.any():
                         known_to_one = clocks.threads[_ONE][2 * program + min(thread, _ALL)]
                         loader = (
-                            program if thread == _EACH else step.program if who == _EACH else None
+                            program
+                            if thread == _EACH
+                            else step.program
+                            if thread_kind == _EACH
+                            else None
                         )
                         self.add_missing_barriers(
-                            page, index, seen, unfenced, step, known_to_one, loader
+                            page, index, step_numbers, unfenced, step, known_to_one, loader
                         )
-            self.compare_threads(tracks, page, index, step, how, who, threads)
-            track = tracks[how].get((step.program, who))
+            self.compare_threads(tracks, page, index, step, access_kind, thread_kind, threads)
+            track = tracks[access_kind].get((step.program, thread_kind))
             if track is None:
-                track = tracks[how][step.program, who] = _Track()
+                track = tracks[access_kind][step.program, thread_kind] = _Track()
             track.steps[index] = now
             track.last, track.low, track.high = now, min(track.low, low), max(track.high, high)
 
@@ -179,29 +183,33 @@ class RaceDetector:
         page: int,
         index,
         step: ScheduledStep,
-        how: int,
-        who: int,
+        access_kind: int,
+        thread_kind: int,
         threads: np.ndarray,
     ) -> None:
         """Compare the step with those of its own program: each thread loads a number for itself,
         and one of them writes it."""
-        if who == _EACH:
-            earlier = [(other, thread) for other in _CONFLICTS[how] for thread in (_ONE, _ALL)]
+        if thread_kind == _EACH:
+            earlier = [
+                (other_kind, thread)
+                for other_kind in _CONFLICTS[access_kind]
+                for thread in (_ONE, _ALL)
+            ]
         elif step.changed:
             # An atomic write is no race with a volatile load. The threads of the program may still
             # find different numbers.
             earlier = [(_LOAD, _EACH), (_ATOMIC_READ, _EACH)]
         else:
             return
-        for other, thread in earlier:
-            track = tracks[other].get((step.program, thread))
+        for other_kind, thread in earlier:
+            track = tracks[other_kind].get((step.program, thread))
             latest_ordered = threads[2 * step.program + min(thread, _ALL)]
             if track is None or track.last <= latest_ordered:
                 continue
-            seen = track.steps[index]
-            unfenced = seen > latest_ordered
+            step_numbers = track.steps[index]
+            unfenced = step_numbers > latest_ordered
             if unfenced.any():
-                self.add_numbers(page, index, seen, unfenced, step)
+                self.add_numbers(page, index, step_numbers, unfenced, step)
 
     def add_barrier(self, now: int, clocks: VectorClocks) -> None:
         """Add a barrier at step ``now``: all threads of the program now come after what each of
@@ -216,32 +224,34 @@ class RaceDetector:
         wrote: bool,
         live: np.ndarray,
         clocks: VectorClocks,
-        who: int,
+        thread_kind: int,
     ) -> None:
         """Acquire the clocks released at these addresses, and release this program's clocks there,
         as the memory order ``sem`` says."""
         addresses = live.tolist()
         # Most lanes of a block share one pair of clocks.
-        there = list(
+        released = list(
             {
                 id(pair): pair for pair in map(self.released.get, addresses) if pair is not None
             }.values()
         )
         if sem not in ("relaxed", "release"):
             # If nothing reads the result, no thread waits for the one that does the atomic.
-            alone = who == _ONE and not step.shared
+            alone = thread_kind == _ONE and not step.shared
             acquiring = clocks.threads[_ONE] if alone else clocks.threads
             if alone:
                 self.acquired_alone[step.program] = step
-            for clock, threads in there:
+            for clock, threads in released:
                 np.maximum(clocks.program, clock, out=clocks.program)
                 np.maximum(acquiring, threads, out=acquiring)
         if wrote and sem not in ("relaxed", "acquire"):
             clocks.program[step.program] = now
-            known = clocks.threads[_ONE].copy() if who == _ONE else _merge_threads(now, clocks)
-            known[2 * step.program + _ONE] = now
-            program = np.maximum.reduce([clocks.program, *(clock for clock, _ in there)])
-            threads = np.maximum.reduce([known, *(threads for _, threads in there)])
+            released_threads = (
+                clocks.threads[_ONE].copy() if thread_kind == _ONE else _merge_threads(now, clocks)
+            )
+            released_threads[2 * step.program + _ONE] = now
+            program = np.maximum.reduce([clocks.program, *(clock for clock, _ in released)])
+            threads = np.maximum.reduce([released_threads, *(threads for _, threads in released)])
             self.released.update(dict.fromkeys(addresses, (program, threads)))
         if step.changed:
             self.changed_by_atomic.update(dict.fromkeys(addresses, now))
@@ -250,13 +260,13 @@ class RaceDetector:
         self,
         page: int,
         index,
-        seen: np.ndarray,
+        step_numbers: np.ndarray,
         unordered: np.ndarray,
         step: ScheduledStep,
         access: hooks.MemoryAccess,
     ) -> None:
         for earlier, address, where, key in self.find_pairs(
-            "race", page, index, seen, unordered, step
+            "race", page, index, step_numbers, unordered, step
         ):
             self.times[key] = self.times.get(key, 0) + 1
             if key not in self.pairs:
@@ -271,8 +281,8 @@ class RaceDetector:
         access: hooks.MemoryAccess,
     ) -> Race:
         schedule = self.schedule
-        first = schedule.steps[earlier - 1]
-        same = first.kind == step.kind == "store" and _stores_what_is_there(access, address)
+        earlier_step = schedule.steps[earlier - 1]
+        same = earlier_step.kind == step.kind == "store" and _stores_what_is_there(access, address)
         equal = (
             _(
                 " Both store the same value there: the result does not show it, and it is a race"
@@ -283,7 +293,7 @@ class RaceDetector:
         )
         narrow = [
             line
-            for number, line in ((earlier, first.line), (len(schedule.steps), step.line))
+            for number, line in ((earlier, earlier_step.line), (len(schedule.steps), step.line))
             if number in self.narrow
         ]
         if narrow:
@@ -296,17 +306,17 @@ class RaceDetector:
             "{second_line} ({second_does}), "
             "with nothing that orders them."
         ).format(
-            where=where, first=schedule.name(first.program), first_line=first.line,
-            first_does=verb(first),
+            where=where, first=schedule.name(earlier_step.program), first_line=earlier_step.line,
+            first_does=verb(earlier_step),
             second=schedule.name(step.program), second_line=step.line, second_does=verb(step),
         )  # fmt: skip
-        return Race(first, step, address, where, same, 1, message + equal)
+        return Race(earlier_step, step, address, where, same, 1, message + equal)
 
     def add_missing_barriers(
         self,
         page: int,
         index,
-        seen: np.ndarray,
+        step_numbers: np.ndarray,
         unfenced: np.ndarray,
         step: ScheduledStep,
         known_to_one: int,
@@ -318,26 +328,31 @@ class RaceDetector:
         ``loader``: the program whose threads load a number each for itself; None if none does.
         """
         for earlier, address, where, key in self.find_pairs(
-            "no barrier", page, index, seen, unfenced, step
+            "no barrier", page, index, step_numbers, unfenced, step
         ):
-            first = self.schedule.steps[earlier - 1]
+            earlier_step = self.schedule.steps[earlier - 1]
             acquire = self.acquired_alone.get(step.program) if earlier <= known_to_one else None
             if acquire is not None:
-                line, words = acquire.line, self.describe_lone_acquire(acquire, first, step, where)
+                line, words = (
+                    acquire.line,
+                    self.describe_lone_acquire(acquire, earlier_step, step, where),
+                )
             else:
-                line, words = self.describe_early_release(earlier, first, step, where)
-            load = earlier if first.program == loader else len(self.schedule.steps)
+                line, words = self.describe_early_release(earlier, earlier_step, step, where)
+            load = earlier if earlier_step.program == loader else len(self.schedule.steps)
             self.add_finding(
-                key, NoBarrier(first, step, line, address, where, 1, words), loader, load
+                key, NoBarrier(earlier_step, step, line, address, where, 1, words), loader, load
             )
 
     def describe_early_release(
-        self, earlier: int, first: ScheduledStep, step: ScheduledStep, where: str
+        self, earlier: int, earlier_step: ScheduledStep, step: ScheduledStep, where: str
     ) -> tuple[int, str]:
         """Return the line at which one thread goes on too early, and the finding in words."""
         schedule = self.schedule
         later = (
-            s for s in schedule.steps[earlier:-1] if s.program == first.program and s.lanes == 1
+            s
+            for s in schedule.steps[earlier:-1]
+            if s.program == earlier_step.program and s.lanes == 1
         )
         release = next((s for s in later if s.kind not in ("load", "store")), None)
         goes_on = _("one of them goes on")
@@ -350,15 +365,15 @@ class RaceDetector:
             "makes it wait for the others: "
             "{second} at line {second_line} ({second_does} on {where}) can come before that."
         ).format(
-            first=schedule.name(first.program), first_does=first.kind, first_line=first.line,
-            goes_on=goes_on,
+            first=schedule.name(earlier_step.program), first_does=earlier_step.kind,
+            first_line=earlier_step.line, goes_on=goes_on,
             second=schedule.name(step.program), second_line=step.line, second_does=verb(step),
             where=where,
         )  # fmt: skip
-        return (release or first).line, message
+        return (release or earlier_step).line, message
 
     def describe_lone_acquire(
-        self, acquire: ScheduledStep, first: ScheduledStep, step: ScheduledStep, where: str
+        self, acquire: ScheduledStep, earlier_step: ScheduledStep, step: ScheduledStep, where: str
     ) -> str:
         schedule = self.schedule
         return _(
@@ -369,28 +384,28 @@ class RaceDetector:
         ).format(
             second=schedule.name(step.program), does=verb(acquire), line=acquire.line,
             second_line=step.line, second_does=verb(step),
-            where=where, first=schedule.name(first.program), first_line=first.line,
-            first_does=verb(first),
+            where=where, first=schedule.name(earlier_step.program), first_line=earlier_step.line,
+            first_does=verb(earlier_step),
         )  # fmt: skip
 
     def add_numbers(
-        self, page: int, index, seen: np.ndarray, unfenced: np.ndarray, step: ScheduledStep
+        self, page: int, index, step_numbers: np.ndarray, unfenced: np.ndarray, step: ScheduledStep
     ) -> None:
         """Add pairs of one program: each of its threads loads a number for itself, and one of them
         writes it."""
         for earlier, address, where, key in self.find_pairs(
-            "number", page, index, seen, unfenced, step
+            "number", page, index, step_numbers, unfenced, step
         ):
-            first = self.schedule.steps[earlier - 1]
+            earlier_step = self.schedule.steps[earlier - 1]
             if step.kind == "load":
-                load, write, number = step, first, len(self.schedule.steps)
+                load, write, number = step, earlier_step, len(self.schedule.steps)
                 words = _(
                     "One thread of {program} writes {where} at line {write_line} ({does}), each of"
                     " its threads loads it at line {load_line}, and no barrier lies between: a"
                     " thread that loads early finds the old value."
                 )
             else:
-                load, write, number = first, step, earlier
+                load, write, number = earlier_step, step, earlier
                 words = _(
                     "Each thread of {program} loads {where} at line {load_line}, one of them writes"
                     " it at line {write_line} ({does}), and no barrier lies between: a thread that"
@@ -405,7 +420,7 @@ class RaceDetector:
             )
             self.add_finding(
                 key,
-                NoBarrier(first, step, load.line, address, where, 1, words),
+                NoBarrier(earlier_step, step, load.line, address, where, 1, words),
                 step.program,
                 number,
             )
@@ -433,7 +448,7 @@ class RaceDetector:
         kind: str,
         page: int,
         index,
-        seen: np.ndarray,
+        step_numbers: np.ndarray,
         unordered: np.ndarray,
         step: ScheduledStep,
     ) -> Iterator[tuple[int, int, str, tuple]]:
@@ -442,17 +457,17 @@ class RaceDetector:
 
         Pairs of the same lines, on the same argument, have the same key.
         """
-        for earlier in np.unique(seen[unordered]).tolist():
-            first = self.schedule.steps[earlier - 1]
-            lane = int(np.flatnonzero(unordered & (seen == earlier))[0])
+        for earlier in np.unique(step_numbers[unordered]).tolist():
+            earlier_step = self.schedule.steps[earlier - 1]
+            lane = int(np.flatnonzero(unordered & (step_numbers == earlier))[0])
             offset = index.start + lane if isinstance(index, slice) else int(index[lane])
             address = page * _PAGE + offset
             where = self.schedule.place(address)
             key = (
                 kind,
-                first.file,
-                first.line,
-                first.kind,
+                earlier_step.file,
+                earlier_step.line,
+                earlier_step.kind,
                 step.file,
                 step.line,
                 step.kind,
@@ -471,21 +486,21 @@ class RaceDetector:
     def find_last_change(self, address: int, size: int) -> ScheduledStep | None:
         """Return the last step that changed one of these bytes: a plain store, or an atomic that
         had an effect."""
-        last = max(
+        last_number = max(
             (step for at, step in self.changed_by_atomic.items() if address <= at < address + size),
             default=0,
         )
         for page, _low, _high, index in _split_into_pages(np.arange(address, address + size), 1):
             for track in self.pages.get(page, ({}, {}))[_STORE].values():
-                last = max(last, int(track.steps[index].max()))
-        return self.schedule.steps[last - 1] if last else None
+                last_number = max(last_number, int(track.steps[index].max()))
+        return self.schedule.steps[last_number - 1] if last_number else None
 
 
 def _merge_threads(now: int, clocks: VectorClocks) -> np.ndarray:
     """Return the clock of all threads of a program together, at its step ``now``."""
-    known = clocks.threads.max(axis=0)
-    known[2 * clocks.number : 2 * clocks.number + 2] = now
-    return known
+    merged = clocks.threads.max(axis=0)
+    merged[2 * clocks.number : 2 * clocks.number + 2] = now
+    return merged
 
 
 def _split_into_pages(
@@ -493,22 +508,25 @@ def _split_into_pages(
 ) -> Iterator[tuple[int, int, int, slice | np.ndarray]]:
     """Yield the bytes of ascending addresses page by page: the page, the lowest byte in it, one
     past the highest byte, an index."""
-    first, end = int(live[0]), int(live[-1]) + itemsize
-    page, last = first // _PAGE, (end - 1) // _PAGE
+    first_address, end = int(live[0]), int(live[-1]) + itemsize
+    page, last_page = first_address // _PAGE, (end - 1) // _PAGE
     if live.size == 1 or (
-        end - first == live.size * itemsize and (live[1:] - live[:-1] == itemsize).all()
+        end - first_address == live.size * itemsize and (live[1:] - live[:-1] == itemsize).all()
     ):
-        for here in range(page, last + 1):
-            low, high = max(first - here * _PAGE, 0), min(end - here * _PAGE, _PAGE)
-            yield here, low, high, slice(low, high)
+        for page_number in range(page, last_page + 1):
+            low, high = (
+                max(first_address - page_number * _PAGE, 0),
+                min(end - page_number * _PAGE, _PAGE),
+            )
+            yield page_number, low, high, slice(low, high)
         return
     touched = (live[:, None] + np.arange(itemsize)).ravel()
     pages = touched // _PAGE
     starts = [0, *(np.flatnonzero(pages[1:] != pages[:-1]) + 1).tolist(), touched.size]
     for start, stop in pairwise(starts):
-        here = int(pages[start])
-        index = touched[start:stop] - here * _PAGE
-        yield here, int(index[0]), int(index[-1]) + 1, index
+        page_number = int(pages[start])
+        index = touched[start:stop] - page_number * _PAGE
+        yield page_number, int(index[0]), int(index[-1]) + 1, index
 
 
 def _stores_what_is_there(access: hooks.MemoryAccess, address: int) -> bool:

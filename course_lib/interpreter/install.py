@@ -35,7 +35,7 @@ def install() -> None:
     )
 
     _losses = []
-    for what, patch in (
+    for loss, patch in (
         # This comes first: the other changes use the functions that it replaces.
         ("a kernel takes twice as long", shared_types.share_types),
         (
@@ -95,7 +95,7 @@ def install() -> None:
         try:
             patch()
         except (AttributeError, ImportError) as moved:
-            _losses.append(f"{what} (Triton changed: {moved})")
+            _losses.append(f"{loss} (Triton changed: {moved})")
 
 
 def losses() -> list[str]:

@@ -44,26 +44,29 @@ def patch_language_once() -> None:
     launch: list[weakref.ref[LaunchScope]] = []
     # The key is what must be patched and what is patched already; the value lists owner, name,
     # value before, value after.
-    found: dict[tuple[frozenset[int], frozenset[int]], list[tuple[Any, str, Any, Any]]] = {}
+    changes_by_modules: dict[
+        tuple[frozenset[int], frozenset[int]], list[tuple[Any, str, Any, Any]]
+    ] = {}
 
     def set_attributes(function: Any, modules: set[int], already: set[int]) -> list:
         """Make the changes that the stock function makes. Return them in the form that its scope
         keeps."""
         key = frozenset(modules), frozenset(already)
-        known = found.get(key)
-        if known is not None and all(
-            getattr(owner, name, missing) is before for owner, name, before, _ in known
+        earlier_changes = changes_by_modules.get(key)
+        if earlier_changes is not None and all(
+            getattr(owner, name, missing) is before for owner, name, before, _ in earlier_changes
         ):
             scope = Scope()
-            for owner, name, _, after in known:
+            for owner, name, _, after in earlier_changes:
                 scope.set_attr(owner, name, after)
             return scope._changes
         changes = stock(function)._changes
-        first = {
+        originals = {
             (id(owner), name): (owner, name, before) for owner, name, before in reversed(changes)
         }
-        found[key] = [
-            (owner, name, before, getattr(owner, name)) for owner, name, before in first.values()
+        changes_by_modules[key] = [
+            (owner, name, before, getattr(owner, name))
+            for owner, name, before in originals.values()
         ]
         return changes
 

@@ -174,8 +174,8 @@ def negate(value: Any) -> Any:
 def choose(value: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) -> Any:
     """Compute ``then if value else otherwise``. If the condition is a tensor, the result is one,
     too."""
-    taken = then if condition(value) else otherwise
-    return _semantic.to_tensor(taken()) if isinstance(value, tensor) else taken()
+    branch = then if condition(value) else otherwise
+    return _semantic.to_tensor(branch()) if isinstance(value, tensor) else branch()
 
 
 # ---- loops ---------------------------------------------------------------------------------------
@@ -185,8 +185,8 @@ def loop(iterator: Any, *arguments: Any, **named: Any) -> Iterator[Any]:
     """Yield the values of ``for name in iterator(*arguments)``: integer tensors, or numbers with
     tl.static_range."""
     if iterator in (builtins.range, *_RANGES):
-        given = _Range(*arguments, **named)
-        return typed_range(given.start, given.end, given.step)
+        bounds = _Range(*arguments, **named)
+        return typed_range(bounds.start, bounds.end, bounds.step)
     if iterator in _STATIC_RANGES:
         return iter(static_range(*arguments, **named))
     return refuse(
@@ -245,16 +245,18 @@ def static_range(*arguments: Any, **named: Any) -> range:
                 " that a kernel has when it runs"
             )
         )
-    given = _StaticRange(
+    bounds = _StaticRange(
         *map(constexpr, arguments), **{name: constexpr(value) for name, value in named.items()}
     )
-    return builtins.range(*(int(unwrap(bound)) for bound in (given.start, given.end, given.step)))
+    return builtins.range(
+        *(int(unwrap(bound)) for bound in (bounds.start, bounds.end, bounds.step))
+    )
 
 
 def runtime_range(*arguments: Any, **named: Any) -> Iterator[tensor]:
     """Yield the integer tensors of ``tl.range``."""
-    given = _Range(*arguments, **named)
-    return typed_range(given.start, given.end, given.step)
+    bounds = _Range(*arguments, **named)
+    return typed_range(bounds.start, bounds.end, bounds.step)
 
 
 _RANGES, _STATIC_RANGES = (_Range, runtime_range), (_StaticRange, static_range)
@@ -339,12 +341,12 @@ def let_constexprs_meet_tensors() -> None:
     Raises: AttributeError if this Triton's constexpr has not the operators.
     """
 
-    def yielding(stock: Callable) -> Callable:
+    def yield_to_tensors(stock: Callable) -> Callable:
         return lambda self, other: (
             NotImplemented if isinstance(other, tensor) else stock(self, other)
         )
 
-    def swapped(apply: Callable) -> Callable:
+    def swap(apply: Callable) -> Callable:
         return lambda self, other: (
             NotImplemented
             if isinstance(other, base_value)
@@ -353,14 +355,14 @@ def let_constexprs_meet_tensors() -> None:
 
     for name in (*_REFLECTED, *_COMPARED):
         method = f"__{name}__"
-        setattr(constexpr, method, yielding(getattr(constexpr, method)))
+        setattr(constexpr, method, yield_to_tensors(getattr(constexpr, method)))
     for name in _REFLECTED:
         method = f"__r{name}__"
         if not hasattr(constexpr, method):
             apply = getattr(operator, f"__{name}__")
-            setattr(constexpr, method, swapped(apply))
+            setattr(constexpr, method, swap(apply))
         else:
-            setattr(constexpr, method, yielding(getattr(constexpr, method)))
+            setattr(constexpr, method, yield_to_tensors(getattr(constexpr, method)))
 
 
 # ---- programs that pause -------------------------------------------------------------------------
@@ -404,8 +406,8 @@ def pause_choose(
     value: Any, then: Callable[[], Any], otherwise: Callable[[], Any]
 ) -> Generator[bool, None, Any]:
     """Compute what :func:`choose` computes, where ``then`` or ``otherwise`` may pause."""
-    taken = yield from _finish((then if condition(value) else otherwise)())
-    return choose(value, lambda: taken, lambda: taken)
+    result = yield from _finish((then if condition(value) else otherwise)())
+    return choose(value, lambda: result, lambda: result)
 
 
 def _finish(value: Any) -> Generator[bool, None, Any]:

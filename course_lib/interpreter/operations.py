@@ -61,8 +61,8 @@ def compute_as_compiled() -> None:
         zero = by == 0
         if zero.any():
             by = np.where(zero, by.dtype.type(1), by)
-        rest = np.fmod(lhs.data, by)
-        data = (lhs.data - rest) // by if quotient else rest
+        remainder = np.fmod(lhs.data, by)
+        data = (lhs.data - remainder) // by if quotient else remainder
         if zero.any():
             data = np.where(zero, undefined(kind.name, data.dtype, data.shape), data)
         return TensorHandle(data, kind)
@@ -133,10 +133,10 @@ def compute_as_compiled() -> None:
         live = np.broadcast_to(mask.data, ptr.data.shape).ravel()
         old = np.zeros(addresses.size, stored)
         for lane in np.flatnonzero(live):  # one by one, because two lanes may have the same address
-            at, one = addresses[lane : lane + 1], np.ones(1, bool)
-            old[lane] = memory.load(at, one, np.zeros(1, stored), stored)[0]
+            at, unmasked = addresses[lane : lane + 1], np.ones(1, bool)
+            old[lane] = memory.load(at, unmasked, np.zeros(1, stored), stored)[0]
             total: Any = np.add(old[lane : lane + 1].view(number), added[lane : lane + 1])
-            memory.store(at, total.astype(number).view(stored), one)
+            memory.store(at, total.astype(number).view(stored), unmasked)
         return TensorHandle(old.reshape(ptr.data.shape), kind)
 
     hooks = (

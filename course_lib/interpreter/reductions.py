@@ -92,8 +92,10 @@ def reduce_as_a_tree() -> None:
             # Use whole blocks, because the length of a tensor must be a power of two. The first
             # lanes have no lane before them and keep their values.
             before = [np.concatenate([d[:step], d[:-step]]) for d in data]
-            met = combine_arrays(self.combine_fn, before, data, scalars)
-            data = [np.concatenate([d[:step], m[step:]]) for d, m in zip(data, met, strict=True)]
+            combined = combine_arrays(self.combine_fn, before, data, scalars)
+            data = [
+                np.concatenate([d[:step], m[step:]]) for d, m in zip(data, combined, strict=True)
+            ]
             step *= 2
         return [
             self.to_tensor(np.moveaxis(d, 0, self.axis), a.dtype)
@@ -121,11 +123,14 @@ def reduce_as_a_tree() -> None:
         return repack(self, np.asarray(result), argument, axis)
 
     def min_max(self, argument, *operations, **named):
-        first = argument[0] if isinstance(argument, tuple) else argument
-        if first.dtype.scalar != tl.bfloat16:
+        first_argument = argument[0] if isinstance(argument, tuple) else argument
+        if first_argument.dtype.scalar != tl.bfloat16:
             return stock_min_max(self, argument, *operations, **named)
         wide = stock_min_max(
-            self, as_tensor(bf16_values(first.handle.data), tl.float32), *operations, **named
+            self,
+            as_tensor(bf16_values(first_argument.handle.data), tl.float32),
+            *operations,
+            **named,
         )
         return tuple(map(narrow, wide)) if isinstance(wide, tuple) else narrow(wide)
 

@@ -85,13 +85,13 @@ def rewrite(function: FunctionType, pausing: bool = False) -> Callable:
     :func:`make_pausing`.
     """
     try:
-        lines, first = inspect.getsourcelines(function)
+        lines, first_line = inspect.getsourcelines(function)
     except (OSError, TypeError):
         return function
     tree = ast.parse(textwrap.dedent("".join(lines)))
     (definition,) = tree.body
     assert isinstance(definition, ast.FunctionDef)
-    ast.increment_lineno(tree, max(first, 1) - 1)
+    ast.increment_lineno(tree, max(first_line, 1) - 1)
     outer = read_closure(function)
     definition.decorator_list = []
     dropped = _find_dropped_results(definition)
@@ -111,13 +111,13 @@ def rewrite(function: FunctionType, pausing: bool = False) -> Callable:
     if pausing:
         hidden[PAUSE] = functools.partial(meaning.pause, make_pausing)
     function.__globals__.update(hidden)
-    made: dict[str, Any] = {}
+    namespace: dict[str, Any] = {}
     exec(
         compile(module, function.__code__.co_filename, "exec", dont_inherit=True),
         function.__globals__,
-        made,
+        namespace,
     )
-    return made["factory"](**outer)
+    return namespace["factory"](**outer)
 
 
 class _Rewriter(ast.NodeTransformer):
@@ -147,9 +147,9 @@ class _Rewriter(ast.NodeTransformer):
 
     def rewrite_body(self) -> list[ast.stmt]:
         body = [self.visit(statement) for statement in self.definition.body]
-        first = self.definition.body[0]
+        first_statement = self.definition.body[0]
         unasked = [
-            _spread(ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)), first)
+            _spread(ast.Assign([ast.Name(name, ast.Store())], ast.Constant(None)), first_statement)
             for name in self.tests
         ]
         return [*unasked, *body]

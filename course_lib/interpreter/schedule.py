@@ -168,13 +168,13 @@ def explore(
     those of all tensors. ``options`` are those of :func:`run`, with the constexprs of the kernel.
     The errors are those of :func:`run` as well.
     """
-    first, differing, complete, reference, tried = None, None, 0, None, []
+    first_fault, differing, complete, reference, tried = None, None, 0, None, []
     for seed in seeds:
         arguments = make_arguments()
         schedule = run(kernel, grid, *arguments, seed=seed, **options)
         tried.append(seed)
-        if first is None and schedule.findings:
-            first = schedule
+        if first_fault is None and schedule.findings:
+            first_fault = schedule
         if not schedule.complete:
             continue
         complete += 1
@@ -183,7 +183,7 @@ def explore(
             reference = seed, bits
         elif differing is None and bits != reference[1]:
             differing = reference[0], seed
-    return ScheduleExploration(first, differing, complete, tuple(tried))
+    return ScheduleExploration(first_fault, differing, complete, tuple(tried))
 
 
 def _read_storages(arguments: Sequence) -> bytes:

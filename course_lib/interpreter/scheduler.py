@@ -186,11 +186,11 @@ class Scheduler:
             self.races.add_barrier(len(self.schedule.steps), program.clocks)
         if changed:
             program.spin.forget()
-            for other in self.residents:
-                if other is not program:
-                    other.spin.note_write(address, size)
-                    failed = other.failed
-                    other.changed |= (
+            for resident in self.residents:
+                if resident is not program:
+                    resident.spin.note_write(address, size)
+                    failed = resident.failed
+                    resident.changed |= (
                         failed is not None
                         and failed.address < address + size
                         and address < failed.address + failed.size
@@ -224,7 +224,10 @@ class Scheduler:
     def note_given_up(self, program: Program, failed: ScheduledStep) -> None:
         if program.found_change:
             return
-        who, where = self.schedule.name(program.number), self.schedule.place(failed.address)
+        program_name, where = (
+            self.schedule.name(program.number),
+            self.schedule.place(failed.address),
+        )
         words = _(
             "{program} tried {tries} times at line {line} ({does} on {where}), never got it, and"
             " went on"
@@ -235,30 +238,38 @@ class Scheduler:
             else words
         )
         words = words.format(
-            program=who, tries=program.tries, line=failed.line, does=verb(failed), where=where
+            program=program_name,
+            tries=program.tries,
+            line=failed.line,
+            does=verb(failed),
+            where=where,
         )
         self.schedule.given_up.append(GivenUp(failed, program.tries, words))
 
     def describe_deadlock(self) -> Deadlock:
         schedule = self.schedule
-        done, waits, wait_too = set(schedule.finished), [], set()
+        finished, waits, wait_too = set(schedule.finished), [], set()
         for program in self.residents:
             step = program.spin.find_wait()
             holder = self.races.find_last_change(step.address, step.size)
             if holder is None:
-                who = _("nobody has changed it")
+                holder_text = _("no program has changed the number there")
             else:
                 if holder.program == program.number:
-                    who = _(
+                    holder_text = _(
                         "{program} changed it last, at line {line} ({does}), and is this very"
                         " program"
                     )
-                elif holder.program in done:
-                    who = _("{program} changed it last, at line {line} ({does}), and has finished")
+                elif holder.program in finished:
+                    holder_text = _(
+                        "{program} changed it last, at line {line} ({does}), and has finished"
+                    )
                 else:
-                    who = _("{program} changed it last, at line {line} ({does}), and waits too")
+                    holder_text = _(
+                        "{program} changed it last, at line {line} ({does}), and waits too"
+                    )
                     wait_too.add(program.number)
-                who = who.format(
+                holder_text = holder_text.format(
                     program=schedule.name(holder.program), line=holder.line, does=verb(holder)
                 )
             where = schedule.place(step.address)
@@ -267,29 +278,39 @@ class Scheduler:
                 line=step.line,
                 does=verb(step),
                 where=where,
-                holder=who,
+                holder=holder_text,
             )
             waits.append(Wait(step, where, holder, message))
         # Put last the programs that wait for a waiting program: the others show more of the cause.
         waits.sort(key=lambda wait: wait.step.program in wait_too)
-        left = tuple(sorted(self.waiting_room))
-        return Deadlock(tuple(waits), left, self.tell_deadlock(waits, len(left)))
+        not_started = tuple(sorted(self.waiting_room))
+        return Deadlock(tuple(waits), not_started, self.tell_deadlock(waits, len(not_started)))
 
-    def tell_deadlock(self, waits: list[Wait], left: int) -> str:
+    def tell_deadlock(self, waits: list[Wait], not_started: int) -> str:
         """Describe a deadlock in at most three sentences: what to look for, which program waits,
         and how many others wait."""
-        first, others = waits[0], len(waits) - 1
-        words = _("{count} more program waits") if others == 1 else _("{count} more programs wait")
-        also = [words.format(count=others)] if others else []
-        words = _("{count} cannot start, because all {resident} slots are taken")
-        also += [words.format(count=left, resident=self.schedule.resident)] if left else []
+        first_wait, other_count = waits[0], len(waits) - 1
+        words = (
+            _("{count} more program waits") if other_count == 1 else _("{count} more programs wait")
+        )
+        also = [words.format(count=other_count)] if other_count else []
+        words = (
+            _("{count} cannot start, because the only slot is taken")
+            if self.schedule.resident == 1
+            else _("{count} cannot start, because all {resident} slots are taken")
+        )
+        also += (
+            [words.format(count=not_started, resident=self.schedule.resident)]
+            if not_started
+            else []
+        )
         words = _(
             "Deadlock in {kernel}: find the line that should change {where}, and why no program"
             " gets there"
         )
         sentences = [
-            words.format(kernel=self.schedule.kernel, where=first.where),
-            f"{first.message[0].upper()}{first.message[1:]}",
+            words.format(kernel=self.schedule.kernel, where=first_wait.where),
+            f"{first_wait.message[0].upper()}{first_wait.message[1:]}",
             _(", and ").join(also),
         ]  # fmt: skip
         return join_sentences(*(f"{sentence}{_('.')}" for sentence in sentences if sentence))

@@ -48,35 +48,35 @@ def share_types() -> None:
     def find_sizes(shape) -> tuple | None:
         """Return the sizes if all are plain numbers, else None: Triton then accepts or refuses the
         shape."""
-        known = sizes_of.get(id(shape))
-        if known is not None or not isinstance(shape, lists):
-            return known
+        sizes = sizes_of.get(id(shape))
+        if sizes is not None or not isinstance(shape, lists):
+            return sizes
         return tuple(shape) if all(type(size) is int for size in shape) else None
 
     def make_block_type(self, element_ty, shape):
         name = getattr(element_ty, "name", None)
-        known = types.get((name, find_sizes(shape)))
-        if known is None:
+        attributes = types.get((name, find_sizes(shape)))
+        if attributes is None:
             make_type(self, element_ty, shape)
             sizes = tuple(self.shape)
             self.shape = shapes.setdefault(sizes, self.shape)
             sizes_of[id(self.shape)] = sizes
             types[name, sizes] = dict(vars(self))
         else:
-            vars(self).update(known)
+            vars(self).update(attributes)
             self.element_ty = element_ty
 
     def make_value(self, handle, type):
         key = id(type.shape) if type.is_block() else 0
-        known = tensors.get(key)
-        if known is None:
+        attributes = tensors.get(key)
+        if attributes is None:
             make_tensor(self, handle, type)
             if not key or key in sizes_of:
                 tensors[key] = {
-                    name: kept for name, kept in vars(self).items() if name in ("shape", "numel")
+                    name: value for name, value in vars(self).items() if name in ("shape", "numel")
                 }
         else:
-            vars(self).update(known)
+            vars(self).update(attributes)
             self.handle, self.type, self.dtype = handle, type, type.scalar
 
     def is_same(self, other):
@@ -87,12 +87,12 @@ def share_types() -> None:
         if type(scalar_ty) is not core.dtype:
             return make_element(self, scalar_ty)
         key = id(self.shape), scalar_ty.name
-        known = blocks.get(key)
-        if known is None:
-            known = make_element(self, scalar_ty)
+        block = blocks.get(key)
+        if block is None:
+            block = make_element(self, scalar_ty)
             if key[0] in sizes_of:
-                blocks[key] = known
-        return known
+                blocks[key] = block
+        return block
 
     def cast(self, input, dst_ty, fp_downcast_rounding=None):
         return (
@@ -103,10 +103,12 @@ def share_types() -> None:
 
     def computation_type_impl(self, a_ty, a_is_scalar, b_ty, b_is_scalar, div_or_mod):
         key = a_ty.name, a_is_scalar, b_ty.name, b_is_scalar, div_or_mod
-        known = promoted.get(key)
-        if known is None:  # a refusal raises, and is not kept
-            known = promoted[key] = promote(self, a_ty, a_is_scalar, b_ty, b_is_scalar, div_or_mod)
-        return known
+        common_dtype = promoted.get(key)
+        if common_dtype is None:  # a refusal raises, and is not kept
+            common_dtype = promoted[key] = promote(
+                self, a_ty, a_is_scalar, b_ty, b_is_scalar, div_or_mod
+            )
+        return common_dtype
 
     def splat(self, value, like):
         kind = like.with_element_ty(value.type.scalar)

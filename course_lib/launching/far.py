@@ -46,9 +46,9 @@ class FarTensor:
         self.rows = [
             (start + r * apart, tensor.start + r * width, width) for r in range(tensor.shape[far])
         ]
-        for there, here, size in self.rows:
-            self.bytes[there : there + size] = memory[here : here + size]
+        for target, source, size in self.rows:
+            self.bytes[target : target + size] = memory[source : source + size]
 
     def collect(self, memory: np.ndarray) -> None:
-        for there, here, size in self.rows:
-            memory[here : here + size] = self.bytes[there : there + size]
+        for source, target, size in self.rows:
+            memory[target : target + size] = self.bytes[source : source + size]

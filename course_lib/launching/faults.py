@@ -32,6 +32,7 @@ _WRITES_OUTSIDE = (
     "",
     N_("It writes outside {tensor}; with hidden cases it is not shown where"),
 )
+_DEPENDS_ON_THE_ORDER = N_("{tensor} depends on the order of the programs")
 _WAITS = N_("The programs wait for one another")
 
 
@@ -119,6 +120,7 @@ class FaultKind(StrEnum):
         "output_read_first",
         N_("{tensor} is read before it is written"),
     )
+    STALE_IN_AN_ORDER = ("stale in an order", Group.MINOR, "read_too_early", _DEPENDS_ON_THE_ORDER)
     RACE = (
         "race",
         Group.INTERLEAVED,
@@ -151,12 +153,8 @@ class FaultKind(StrEnum):
     )
     DEADLOCK = "deadlock", Group.INTERLEAVED, "deadlock", _WAITS
     LIVELOCK = "livelock", Group.INTERLEAVED, "deadlock", _WAITS
-    ORDER = (
-        "order",
-        Group.INTERLEAVED,
-        "order_dependent",
-        N_("{tensor} depends on the order of the programs"),
-    )
+    STALE = "stale", Group.INTERLEAVED, "read_too_early", _DEPENDS_ON_THE_ORDER
+    ORDER = "order", Group.INTERLEAVED, "order_dependent", _DEPENDS_ON_THE_ORDER
     NOT_ALLOWED = "not_allowed", Group.REFUSED, "not_allowed"
     UNDEFINED_NAME = "undefined_name", Group.REFUSED, "undefined_name"
 
@@ -207,11 +205,11 @@ class Misuse(Exception):
         self.fault = Fault(kind, tensor, row, line)
 
 
-def find_worst(*found: Misuse | None) -> Misuse | None:
+def find_worst(*misuses: Misuse | None) -> Misuse | None:
     """Return the one whose kind comes first in :class:`FaultKind`."""
     order = list(FaultKind)
     return min(
-        (misuse for misuse in found if misuse is not None),
+        (misuse for misuse in misuses if misuse is not None),
         key=lambda misuse: order.index(misuse.fault.kind),
         default=None,
     )

@@ -24,8 +24,8 @@ def _ignore(access: hooks.MemoryAccess) -> None:
 def _copy_aligned(memory: bytes) -> np.ndarray:
     """Return the bytes at an address that is a multiple of ALIGNMENT."""
     room = np.empty(len(memory) + ALIGNMENT, np.uint8)
-    first = -room.ctypes.data % ALIGNMENT
-    copied = room[first : first + len(memory)]
+    start = -room.ctypes.data % ALIGNMENT
+    copied = room[start : start + len(memory)]
     copied[:] = np.frombuffer(memory, np.uint8)
     return copied
 

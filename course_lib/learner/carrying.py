@@ -73,23 +73,23 @@ def unpack(file: Path = paths.WORK) -> list[str]:
         )
     # raises before anything is changed
     records = progress.parse(files.pop(_PROGRESS)) if _PROGRESS in files else None
-    said = [f"{name} is no part of your work, and was left out." for name in ignored]
+    notes = [f"{name} is no part of your work, and was left out." for name in ignored]
     for exercise in catalog.exercises().values():
         path = find_file(exercise)
         data = files.get(f"exercises/{path.name}")
         if data is None or (path.exists() and path.read_bytes() == data):
             continue
-        kept = keep_copy(path, paths.state() / "kept") if workspace.has_work(exercise) else None
+        copy = keep_copy(path, paths.state() / "kept") if workspace.has_work(exercise) else None
         write_atomic(path, data)
-        said.append(
+        notes.append(
             f"{paths.shown(path)} is from the zip."
-            + (f" Yours is kept as {paths.shown(kept)}." if kept else "")
+            + (f" Yours is kept as {paths.shown(copy)}." if copy else "")
         )
     if records is not None:
-        said.append(
+        notes.append(
             f"Records of progress that were taken from the zip: {progress.take_over(records)}."
         )
-    return said
+    return notes
 
 
 def _read(file: Path) -> tuple[dict[str, bytes], list[str]]:
@@ -97,14 +97,14 @@ def _read(file: Path) -> tuple[dict[str, bytes], list[str]]:
 
     Raises: CourseError if it is no zip, or a file in it is too large.
     """
-    wanted = {f"exercises/{exercise.file}.py" for exercise in catalog.exercises().values()} | {
-        _PROGRESS
-    }
+    wanted_names = {
+        f"exercises/{exercise.file}.py" for exercise in catalog.exercises().values()
+    } | {_PROGRESS}
     files, ignored = {}, []
     try:
         with zipfile.ZipFile(io.BytesIO(read_plain_file(file, _MOST_BYTES))) as archive:
             for info in archive.infolist():
-                if info.filename in wanted:
+                if info.filename in wanted_names:
                     with archive.open(info) as packed:
                         files[info.filename] = packed.read(_MOST_BYTES + 1)
                 elif not info.is_dir():

@@ -55,8 +55,8 @@ def complete_this_environment() -> None:
     """
     if not (missing := list_missing()):
         return
-    kept = [f"{name}=={version}" for name in ("torch", "triton") if (version := find_version(name))]
-    command = [sys.executable, "-m", "pip", "install", "--quiet", *kept, *missing]
+    pins = [f"{name}=={version}" for name in ("torch", "triton") if (version := find_version(name))]
+    command = [sys.executable, "-m", "pip", "install", "--quiet", *pins, *missing]
     if subprocess.run(command, check=False).returncode:
         raise EnvironmentFault(
             f"pip could not install what {sys.executable} lacks ({', '.join(missing)}): its words"

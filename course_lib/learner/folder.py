@@ -36,40 +36,40 @@ def make(folder: Path, renew: bool = False) -> list[str]:
     it cannot be written.
     """
     folder = folder.absolute()
-    known = _read_marker(folder)
-    if known is None:
+    known_hashes = _read_marker(folder)
+    if known_hashes is None:
         _require_free(folder)
-    given: dict[str, str] = {}
-    said = []
+    given_hashes: dict[str, str] = {}
+    notes = []
     for name, data in _list_files():
         path = folder / name
-        before, now = (known or {}).get(name), hashlib.sha256(data).hexdigest()
+        before, now = (known_hashes or {}).get(name), hashlib.sha256(data).hexdigest()
         if not path.exists() or _hash(path) in (before, now):
             if not path.exists() or before != now:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 write_atomic(path, data)
-            given[name] = now
+            given_hashes[name] = now
         elif before == now or before is None:
-            given[name] = now  # the learner changed the version that is still current
+            given_hashes[name] = now  # the learner changed the version that is still current
         elif renew and path.suffix == ".ipynb":
             copy = keep_copy(path, folder / ".course" / "kept", datetime.now())
             write_atomic(path, data)
-            given[name] = now
-            said.append(f"{name}: new version; yours is kept as {copy.relative_to(folder)}")
+            given_hashes[name] = now
+            notes.append(f"{name}: new version; yours is kept as {copy.relative_to(folder)}")
         else:
-            given[name] = before
-            how = (
+            given_hashes[name] = before
+            command = (
                 f"`course reset {Path(name).stem[2:5]}`"
                 if name.startswith("exercises/")
                 else "`course update`"
             )
-            said.append(f"{name}: yours, as it was; the course has a new one, {how} takes it")
+            notes.append(f"{name}: yours, as it was; the course has a new one, {command} takes it")
     (folder / ".course").mkdir(exist_ok=True)
     write_atomic(
         folder / paths.MARKER,
-        json.dumps({"version": course_lib.__version__, "given": given}, indent=1) + "\n",
+        json.dumps({"version": course_lib.__version__, "given": given_hashes}, indent=1) + "\n",
     )
-    return said
+    return notes
 
 
 def _list_files() -> Iterator[tuple[str, bytes]]:

@@ -48,17 +48,21 @@ def note_saved(file: Path) -> None:
 def clean(name: str, text: bytes) -> bytes:
     """Return git's own text of the notebook ``name`` if ``text`` differs from it only by a run;
     otherwise ``text``."""
-    known = subprocess.run(
+    committed = subprocess.run(
         ["git", "cat-file", "blob", f":{name}"], capture_output=True, check=False
     )
-    if known.returncode:
+    if committed.returncode:
         return text  # git does not have the file yet
     try:
-        mine, theirs = json.loads(text), json.loads(known.stdout)
+        notebook, committed_notebook = json.loads(text), json.loads(committed.stdout)
         # The course builds notebooks without the version of Python, so a newly built notebook never
         # counts as merely run.
-        ran = "version" in mine["metadata"]["language_info"]
-        return known.stdout if ran and _list_cells(mine) == _list_cells(theirs) else text
+        ran = "version" in notebook["metadata"]["language_info"]
+        return (
+            committed.stdout
+            if ran and _list_cells(notebook) == _list_cells(committed_notebook)
+            else text
+        )
     except (ValueError, KeyError, TypeError):
         return text  # not a notebook, or a damaged one: git gets it as it is
 

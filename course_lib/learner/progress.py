@@ -142,7 +142,7 @@ def _read() -> _Kept:
     except _UNREADABLE:
         # read again under the lock: another process may have moved the unreadable file aside and
         # written a good one
-        with _locked() as path:
+        with _lock() as path:
             return _parse_or_move_aside(path)
 
 
@@ -156,7 +156,7 @@ def note_verdict(verdict: Verdict) -> None:
     and is not saved."""
     if verdict.status == GRADER_FAULT:
         return
-    with _changing(verdict.exercise) as entry:
+    with _change(verdict.exercise) as entry:
         if verdict.status != NOT_ATTEMPTED:
             entry.checks += 1
         if verdict.status == PASS and not entry.passed_at:
@@ -166,52 +166,54 @@ def note_verdict(verdict: Verdict) -> None:
 
 def note_hint(exercise_id: str, available: int) -> int:
     """Count a hint; return the number of the hint to show, from 1 and at most ``available``."""
-    with _changing(exercise_id) as entry:
+    with _change(exercise_id) as entry:
         entry.hints = min(entry.hints + 1, available)
         return entry.hints
 
 
 def note_solution_seen(exercise_id: str) -> None:
-    with _changing(exercise_id) as entry:
+    with _change(exercise_id) as entry:
         entry.solution_seen = True
 
 
 def note_reset(exercise_id: str) -> None:
     """Forget the last verdict, which was about a text that is gone. A pass stays a pass."""
-    with _changing(exercise_id) as entry:
+    with _change(exercise_id) as entry:
         entry.last = {}
 
 
-def note_prediction(prediction_id: str, said: str, *, surprised: bool) -> None:
+def note_prediction(prediction_id: str, answer: str, *, surprised: bool) -> None:
     """Save a learner's prediction. Only the first one counts: later ones are made after the answer
     was shown."""
-    with _changing_all() as kept:
+    with _change_all() as records:
         now = datetime.now().isoformat(timespec="seconds")
-        kept.predictions.setdefault(prediction_id, Prediction(shorten(said, _SAID), surprised, now))
+        records.predictions.setdefault(
+            prediction_id, Prediction(shorten(answer, _SAID), surprised, now)
+        )
 
 
-def note_recalled(lesson: str, prediction_id: str, said: str, *, surprised: bool) -> None:
+def note_recalled(lesson: str, prediction_id: str, answer: str, *, surprised: bool) -> None:
     """Save the answer to a prediction's question when ``lesson`` asked it again. The first one in
     each lesson stays."""
-    with _changing_all() as kept:
+    with _change_all() as records:
         now = datetime.now().isoformat(timespec="seconds")
-        kept.recalled.setdefault(
-            f"{lesson} {prediction_id}", Prediction(shorten(said, _SAID), surprised, now)
+        records.recalled.setdefault(
+            f"{lesson} {prediction_id}", Prediction(shorten(answer, _SAID), surprised, now)
         )
 
 
 def note_step(step_id: str, tries: int) -> None:
     """Save that a step was passed, with the number of tries. The first pass stays."""
-    with _changing_all() as kept:
+    with _change_all() as records:
         now = datetime.now().isoformat(timespec="seconds")
-        kept.steps.setdefault(step_id, StepRecord(now, tries))
+        records.steps.setdefault(step_id, StepRecord(now, tries))
 
 
 def note_hunt(play: str, hunt: str, level: str, move: dict | None = None) -> HuntRecord:
     """Begin the play of this name if there is none, and add ``move`` to it; return its record."""
-    with _changing_all() as kept:
+    with _change_all() as records:
         now = datetime.now().isoformat(timespec="seconds")
-        record = kept.hunts.setdefault(play, HuntRecord(hunt, level, now))
+        record = records.hunts.setdefault(play, HuntRecord(hunt, level, now))
         if move is not None and len(record.moves) < _MOST_MOVES:
             record.moves.append(move)
         return record
@@ -230,36 +232,36 @@ def parse(data: bytes) -> _Kept:
         ) from broken
 
 
-def take_over(other: _Kept) -> int:
-    """Take the records of ``other`` that are missing here, and those that have a pass where the
+def take_over(source: _Kept) -> int:
+    """Take the records of ``source`` that are missing here, and those that have a pass where the
     record here has none; return how many."""
-    taken = 0
-    with _changing_all() as kept:
-        for name, part in vars(kept).items():
-            for key, entry in vars(other)[name].items():
-                here = part.get(key)
-                if here is None or (
-                    isinstance(here, ExerciseProgress) and entry.passed and not here.passed
+    count = 0
+    with _change_all() as records:
+        for name, part in vars(records).items():
+            for key, entry in vars(source)[name].items():
+                current = part.get(key)
+                if current is None or (
+                    isinstance(current, ExerciseProgress) and entry.passed and not current.passed
                 ):
                     part[key] = entry
-                    taken += 1
-    return taken
+                    count += 1
+    return count
 
 
 @contextlib.contextmanager
-def _changing(exercise_id: str) -> Iterator[ExerciseProgress]:
-    with _changing_all() as kept:
-        yield kept.exercises.setdefault(exercise_id, ExerciseProgress())
+def _change(exercise_id: str) -> Iterator[ExerciseProgress]:
+    with _change_all() as records:
+        yield records.exercises.setdefault(exercise_id, ExerciseProgress())
 
 
 @contextlib.contextmanager
-def _changing_all() -> Iterator[_Kept]:
-    with _locked() as path:
-        kept = _parse_or_move_aside(path)
-        yield kept
+def _change_all() -> Iterator[_Kept]:
+    with _lock() as path:
+        records = _parse_or_move_aside(path)
+        yield records
         parts = {
             name: {key: asdict(part[key]) for key in sorted(part)}
-            for name, part in vars(kept).items()
+            for name, part in vars(records).items()
         }
         write_atomic(path, _encode({"version": _VERSION} | parts) + b"\n")
 
@@ -270,23 +272,23 @@ def _encode(data: dict) -> bytes:
     return json.dumps(data, indent=1, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
-def _fit(last: dict) -> dict:
+def _fit(verdict: dict) -> dict:
     """Return the verdict, its longest texts shortened step by step until it takes at most
     ``_LAST_BYTES``."""
     for most in (200, 100, 20):
-        if len(_encode(last)) <= _LAST_BYTES:
+        if len(_encode(verdict)) <= _LAST_BYTES:
             break
-        cases = [case | {"detail": shorten(case["detail"], most)} for case in last["cases"]]
-        last = (
-            last
+        cases = [case | {"detail": shorten(case["detail"], most)} for case in verdict["cases"]]
+        verdict = (
+            verdict
             | {"cases": cases}
-            | {name: shorten(last[name], 8 * most) for name in ("message", "printed")}
+            | {name: shorten(verdict[name], 8 * most) for name in ("message", "printed")}
         )
-    return last
+    return verdict
 
 
 @contextlib.contextmanager
-def _locked() -> Iterator[Path]:
+def _lock() -> Iterator[Path]:
     path = file()
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.with_suffix(".lock").open("w") as lock:
@@ -313,11 +315,11 @@ def _parse_text(text: str) -> _Kept:
     parts = {"exercises": data["exercises"]} | {
         part.name: data[part.name] for part in fields(_Kept) if part.name in data
     }
-    kept: _Kept = decode(_Kept, parts)
-    for entry in kept.exercises.values():
+    records: _Kept = decode(_Kept, parts)
+    for entry in records.exercises.values():
         if entry.last and from_dict(entry.last).status not in EXIT_CODES:
             raise ValueError(f"{entry.last['status']!r} is no verdict")
-    return kept
+    return records
 
 
 def _parse_or_move_aside(path: Path) -> _Kept:

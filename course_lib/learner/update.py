@@ -31,7 +31,7 @@ def update(root: Path = paths.ROOT) -> list[str]:
             f"{root} is no git checkout, so it cannot be updated in place. Download the course anew"
             " and copy your exercises/ over."
         )
-    changed = sorted({*_names(root, "HEAD"), *_list_run(root)})
+    changed = sorted({*_list_tracked_changes(root, "HEAD"), *_list_run(root)})
     if foreign := [name for name in changed if Path(name).parts[0] not in _MINE]:
         raise CourseError(
             f"these files of the course itself were changed: {', '.join(foreign)}. Commit them, or"
@@ -41,34 +41,35 @@ def update(root: Path = paths.ROOT) -> list[str]:
         raise CourseError(f"{obstacle} Your files are as they were.")
     before = _git(root, "rev-parse", "HEAD").strip()
     now = datetime.now()
-    mine = {name: (root / name).read_bytes() for name in changed if (root / name).exists()}
-    copies = {name: keep_copy(root / name, root / ".course" / "kept", now) for name in mine}
-    deleted = [name for name in changed if name not in mine]
-    known = set(_git(root, "ls-tree", "-r", "-z", "--name-only", "HEAD").split("\0"))
+    data_by_name = {name: (root / name).read_bytes() for name in changed if (root / name).exists()}
+    copies = {name: keep_copy(root / name, root / ".course" / "kept", now) for name in data_by_name}
+    deleted = [name for name in changed if name not in data_by_name]
+    tracked = set(_git(root, "ls-tree", "-r", "-z", "--name-only", "HEAD").split("\0"))
     try:
         # HEAD has no version of a file that was only added to the index
-        if restored := [name for name in changed if name in known]:
+        if restored := [name for name in changed if name in tracked]:
             _git(root, "checkout", "HEAD", "--", *restored)
         _git(root, "pull", "--ff-only")
-        moved = set(_names(root, before, "HEAD"))
+        moved = set(_list_tracked_changes(root, before, "HEAD"))
     except BaseException:  # BaseException includes Ctrl-C
-        _put_back(root, mine, deleted)
+        _put_back(root, data_by_name, deleted)
         raise
-    said = [
-        _give_back(root, name, data, name in moved, copies[name]) for name, data in mine.items()
+    notes = [
+        _give_back(root, name, data, name in moved, copies[name])
+        for name, data in data_by_name.items()
     ]
-    said += [
+    notes += [
         f"{name}: was deleted; it is the course's again"
         for name in deleted
         if (root / name).exists()
     ]
-    said.append(
+    notes.append(
         f"{len(moved)} files of the course changed." if moved else "The course is up to date."
     )
-    return said
+    return notes
 
 
-def _give_back(root: Path, name: str, data: bytes, moved: bool, kept: Path) -> str:
+def _give_back(root: Path, name: str, data: bytes, moved: bool, copy: Path) -> str:
     """Put the learner's file back, unless the course has a new notebook of this name; return a line
     that says where the file is."""
     renewed = moved and (root / name).exists()
@@ -76,7 +77,7 @@ def _give_back(root: Path, name: str, data: bytes, moved: bool, kept: Path) -> s
         write_atomic(now_called, data)
         return f"{name}: yours, as it was; the course calls it {now_called.relative_to(root)} now"
     if renewed and name.endswith(".ipynb"):
-        return f"{name}: new version; yours is kept as {paths.shown(kept)}"
+        return f"{name}: new version; yours is kept as {paths.shown(copy)}"
     write_atomic(root / name, data)
     note = (
         f"; the course has a new one, `course reset {Path(name).stem[2:5]}` takes it"
@@ -118,18 +119,18 @@ def _find_renumbered(path: Path) -> Path | None:
     named = STEM.fullmatch(path.stem)
     if named is None or path.parent.name != "exercises" or path.exists():
         return None
-    found = sorted(path.parent.glob(f"ex???{path.name.removeprefix(f'ex{named[1]}')}"))
-    return found[0] if len(found) == 1 else None
+    candidates = sorted(path.parent.glob(f"ex???{path.name.removeprefix(f'ex{named[1]}')}"))
+    return candidates[0] if len(candidates) == 1 else None
 
 
-def _put_back(root: Path, mine: dict[str, bytes], deleted: list[str]) -> None:
-    for name, data in mine.items():
+def _put_back(root: Path, data_by_name: dict[str, bytes], deleted: list[str]) -> None:
+    for name, data in data_by_name.items():
         write_atomic(root / name, data)
     for name in deleted:
         (root / name).unlink(missing_ok=True)
 
 
-def _names(root: Path, *commits: str) -> list[str]:
+def _list_tracked_changes(root: Path, *commits: str) -> list[str]:
     """Return the tracked files that differ. A renamed file counts as two: one deleted, one
     added."""
     return [
@@ -147,49 +148,51 @@ def _list_run(root: Path) -> list[str]:
         for line in _git(root, "ls-tree", "-z", "HEAD", "notebooks/").split("\0")
         if line
     ]
-    there = [
-        (known, name)
-        for known, name in tracked
+    present = [
+        (committed, name)
+        for committed, name in tracked
         if name.endswith(".ipynb") and (root / name).is_file()
     ]
     now = (
-        _git(root, "hash-object", "--no-filters", "--", *(name for _, name in there)).split()
-        if there
+        _git(root, "hash-object", "--no-filters", "--", *(name for _, name in present)).split()
+        if present
         else []
     )
-    return [name for (known, name), hashed in zip(there, now, strict=True) if known != hashed]
+    return [
+        name for (committed, name), hashed in zip(present, now, strict=True) if committed != hashed
+    ]
 
 
 def _ask_git(root: Path, *arguments: str) -> str:
     """Return git's output; "" if git fails."""
-    done = _run_git(root, *arguments)
-    return "" if done.returncode else done.stdout.strip()
+    process = _run_git(root, *arguments)
+    return "" if process.returncode else process.stdout.strip()
 
 
 def _git(root: Path, *arguments: str) -> str:
-    done = _run_git(root, *arguments)
-    if done.returncode:
+    process = _run_git(root, *arguments)
+    if process.returncode:
         raise CourseError(
-            f"{_explain(root, arguments, done.stderr.strip() or done.stdout.strip())} Your files"
-            " are as they were."
+            f"{_explain(root, arguments, process.stderr.strip() or process.stdout.strip())} Your"
+            " files are as they were."
         )
-    return done.stdout
+    return process.stdout
 
 
-def _explain(root: Path, arguments: tuple[str, ...], said: str) -> str:
+def _explain(root: Path, arguments: tuple[str, ...], git_output: str) -> str:
     """Return a message that says why git failed and what to do; git's own hints for experts are
     left out."""
     fatal = (
-        " ".join(line for line in said.splitlines() if line.startswith(("fatal:", "error:")))
-        or said
+        " ".join(line for line in git_output.splitlines() if line.startswith(("fatal:", "error:")))
+        or git_output
     )
-    if "fast-forward" in said or "divergent" in said:
+    if "fast-forward" in git_output or "divergent" in git_output:
         return (
             "this clone has commits of its own, so the new course cannot just follow. `git log"
             " @{upstream}..` lists them, `git rebase @{upstream}` puts them after the new ones;"
             " then update again."
         )
-    if "could not read from remote" in said.lower() or "unable to access" in said:
+    if "could not read from remote" in git_output.lower() or "unable to access" in git_output:
         address = _ask_git(root, "remote", "get-url", "origin") or "its address"
         return (
             f"{address} cannot be reached, from which this clone gets the course ({fatal}). Look at"

@@ -233,7 +233,7 @@ def list_launches(
     row = {key: torch.rand(M) for key in ("mean", "rstd")}
     chunks = -(-M // rows_a_chunk)
     partial = {key: torch.zeros(chunks, N) for key in ("dw_partial", "db_partial")}
-    given = matrix | vector | row | partial
+    tensors = matrix | vector | row | partial
 
     def launch(
         kernel: Any,
@@ -243,11 +243,11 @@ def list_launches(
         constants: Mapping[str, int],
     ) -> TracedLaunch:
         return TracedLaunch(
-            kernel, grid, {key: given[key] for key in names.split()}, numbers, constants
+            kernel, grid, {key: tensors[key] for key in names.split()}, numbers, constants
         )
 
     forward, blocks = "x y w b mean rstd", -(-N // BLOCK_N)
-    made = {
+    makers = {
         "blocked_forward": lambda: [
             launch(blocked_kernel, (M,), forward, (N, _EPS), {"BLOCK": BLOCK})
         ],
@@ -281,7 +281,7 @@ def list_launches(
             ),
         ],
     }
-    return made[name]()
+    return makers[name]()
 
 
 def count_bytes(name: str, M: int, N: int, itemsize: int, **sizes: int) -> tuple[int, int]:

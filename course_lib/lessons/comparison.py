@@ -77,7 +77,7 @@ def write_outputs(judged: Judged) -> str:
     parts = []
     for name, look in sorted(looks.items(), key=lambda item: not item[1].any()):
         parts.append(f"<p><b>{html.escape(name)}</b>: {_count(look)}</p>")
-        if look.any() or not any(other.any() for other in looks.values()):
+        if look.any() or not any(other_look.any() for other_look in looks.values()):
             parts.append(_write_grids(judged, name, look))
     used = sorted({int(value) for look in looks.values() for value in np.unique(look)} - {0})
     keys = "".join(
@@ -127,16 +127,16 @@ def _count(look: np.ndarray) -> str:
 def _list_places(places: np.ndarray, size: int, forms: tuple[str, str, str, str]) -> str:
     """Describe ``places`` out of ``size`` in one of the ``forms``: for all, for one, for
     neighbours, for others."""
-    every, one, neighbours, some = forms
+    every, single, neighbours, scattered = forms
     form = (
         every
         if len(places) == size
         else (
-            one
+            single
             if len(places) == 1
             else neighbours
             if len(places) == places[-1] - places[0] + 1
-            else some
+            else scattered
         )
     )
     return form.format(first=places[0], last=places[-1], count=len(places))
@@ -145,12 +145,12 @@ def _list_places(places: np.ndarray, size: int, forms: tuple[str, str, str, str]
 def _write_grids(judged: Judged, name: str, look: np.ndarray) -> str:
     expected, actual = judged.plan.expected[name].values, judged.outputs[name]
     grid = np.atleast_2d(look)
-    first = np.argwhere(grid > 0)[0] if grid.any() else np.zeros(2, int)
+    first_wrong = np.argwhere(grid > 0)[0] if grid.any() else np.zeros(2, int)
     # Begin one row and one column before the first wrong element: the edge between right and wrong
     # often shows the cause.
     top, left = (
         max(0, min(at - 1, size - most))
-        for at, size, most in zip(first, grid.shape, (_ROWS, _COLUMNS), strict=True)
+        for at, size, most in zip(first_wrong, grid.shape, (_ROWS, _COLUMNS), strict=True)
     )
     window = np.s_[top : top + _ROWS, left : left + _COLUMNS]
     with np.errstate(all="ignore"):
@@ -173,8 +173,8 @@ def _write_grids(judged: Judged, name: str, look: np.ndarray) -> str:
         )
     cut = any(size > most for size, most in zip(grid.shape, (_ROWS, _COLUMNS), strict=True))
     part = f"{name}[{_span(top, grid.shape[0], _ROWS) + ', ' if look.ndim == 2 else ''}{_span(left, grid.shape[1], _COLUMNS)}]"  # noqa: E501
-    shown = f"<small>{_('Shown: {part}.').format(part=part)}</small>"
-    return f'<div class="course-grids">{tables}</div>{shown if cut else ""}'
+    range_note = f"<small>{_('Shown: {part}.').format(part=part)}</small>"
+    return f'<div class="course-grids">{tables}</div>{range_note if cut else ""}'
 
 
 def _span(start: int, size: int, most: int) -> str:

@@ -85,13 +85,16 @@ def count_loads(stride_dy_row: int, stride_dy_col: int, *, yours: bool = False) 
     tensors, M, N = [_HALF, _HALF, _HALF, _SINGLE, _SINGLE, _HALF], 4096, 8192
     shape: dict[str, Any] = {"ROWS": 1, "BLOCK": N}
     if yours:
-        given = (
+        arguments = (
             make_pointers("11a", "fp16")
             | {"stride_dy_row": stride_dy_row, "stride_dy_col": stride_dy_col}
             | shape
         )
         report = compile_report(
-            learners_kernel("11a"), *order_arguments("11a", M, N, given), num_warps=8, arch="sm_90"
+            learners_kernel("11a"),
+            *order_arguments("11a", M, N, arguments),
+            num_warps=8,
+            arch="sm_90",
         )
     else:
         passed = [*tensors, stride_dy_row, stride_dy_col, N, 1, N, M, N]

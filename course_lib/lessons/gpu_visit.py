@@ -154,10 +154,10 @@ def check_files() -> None:
 def show_statistics() -> MovingPicture:
     """Show the stored times of the statistics kernels of lesson 05, and those of the learner's
     kernels on this GPU as dots."""
-    own, notes = _gather(
+    kernels, notes = _gather(
         [exercise_id for exercise_id in STATISTICS if catalog.get(exercise_id).lesson in LESSONS]
     )
-    dots = _time_all(own, _TIMED_STATISTICS, _time_statistics, "torch.var_mean")
+    dots = _time_all(kernels, _TIMED_STATISTICS, _time_statistics, "torch.var_mean")
     return lesson05.sweep_cost(
         measurement.stored(row_statistics.KIND), dots, _write_note(dots, notes)
     )
@@ -166,8 +166,8 @@ def show_statistics() -> MovingPicture:
 def show_forward() -> MovingPicture:
     """Show the stored times of LayerNorm forward, and those of the learner's kernel and PyTorch on
     this GPU as dots."""
-    own, notes = _gather(_list_norms("layer_norm"))
-    dots = _time_all(own, LENGTHS, functools.partial(_time_norm, "layer_norm"), "PyTorch")
+    kernels, notes = _gather(_list_norms("layer_norm"))
+    dots = _time_all(kernels, LENGTHS, functools.partial(_time_norm, "layer_norm"), "PyTorch")
     return lesson08.show_forward_cost(
         measurement.stored(forward.KIND), dots, _write_note(dots, notes)
     )
@@ -180,11 +180,13 @@ def show_backward() -> MovingPicture:
     The learner's kernel leaves partial sums. The times of the others include the kernel that adds
     these up.
     """
-    own, notes = _gather(_list_norms("layer_norm_backward"))
-    dots = _time_all(own, LENGTHS, functools.partial(_time_norm, "layer_norm_backward"), "PyTorch")
+    kernels, notes = _gather(_list_norms("layer_norm_backward"))
+    dots = _time_all(
+        kernels, LENGTHS, functools.partial(_time_norm, "layer_norm_backward"), "PyTorch"
+    )
     without = _("Your dots are without the second kernel, which adds up the partial sums.")
     return lesson13.show_designs(
-        read_stored_designs(), dots, _write_note(dots, [without, *notes] if own else notes)
+        read_stored_designs(), dots, _write_note(dots, [without, *notes] if kernels else notes)
     )
 
 
@@ -256,12 +258,13 @@ def _write_note(dots: Sequence[Series], notes: Sequence[str]) -> str:
         return _(_NO_TIMES)
     values = [
         _("{name}: {values}.").format(
-            name=one.name,
+            name=series.name,
             values=_(", ").join(
-                _("{y:.2f} at {N:.0f}").format(y=y, N=N) for N, y in zip(one.x, one.y, strict=True)
+                _("{y:.2f} at {N:.0f}").format(y=y, N=N)
+                for N, y in zip(series.x, series.y, strict=True)
             ),
         )
-        for one in dots
+        for series in dots
     ]
     return join_sentences(
         _("Dots: measured now on {gpu}.").format(gpu=runtime.current().name), *values, *notes
@@ -318,8 +321,8 @@ def _time_statistics(kernels: Mapping[str, Any], N: int) -> dict[str, float]:
     def bind(exercise_id: str, kernel: Any) -> row_statistics.Call:
         def call(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
             mean, var = (torch.empty(M, dtype=torch.float32, device=x.device) for _ in range(2))
-            given = {"x": x, "mean": mean, "var": var, "BLOCK": launch.block}
-            arguments, constants = own_launch.order_arguments(exercise_id, M, N, given)
+            arguments_by_name = {"x": x, "mean": mean, "var": var, "BLOCK": launch.block}
+            arguments, constants = own_launch.order_arguments(exercise_id, M, N, arguments_by_name)
             kernel[(M,)](*arguments, **constants, num_warps=launch.num_warps)
             return mean, var
 

@@ -84,8 +84,8 @@ def run_gradcheck(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # gradcheck warns about every dtype except float64
             gradcheck(make_layer_norm(dw_of), make_inputs(dtype))
-    except GradcheckError as found:
-        return str(found).strip()
+    except GradcheckError as error:
+        return str(error).strip()
     return ""
 
 

@@ -58,11 +58,11 @@ def hunt(exercise: str | None = None, *, seen: bool = False, daily: bool = False
         return HuntPanel(
             session.begin_daily, lambda: session.resume_or_draw(None), offer=session.warn_of_daily()
         )
-    wanted = catalog.get(exercise).id if exercise else None
+    exercise_id = catalog.get(exercise).id if exercise else None
     level = game.SEEN if seen else None
 
     def begin() -> Session | None:
-        return session.resume_or_draw(level, wanted)
+        return session.resume_or_draw(level, exercise_id)
 
     return HuntPanel(begin, lambda: begin() or session.resume_or_draw(level), level=level)
 
@@ -73,8 +73,8 @@ def offer_hunt(exercise: str) -> HuntPanel:
 
     Raises: CourseError if there is no such exercise.
     """
-    wanted = catalog.get(exercise)
-    passed = progress.record(wanted.id).passed
+    hunted = catalog.get(exercise)
+    passed = progress.record(hunted.id).passed
     words = _(
         "**A hunt, if you like.** This {id} ({title}) has one mistake. Find an input that shows it,"
         " then the line: about five minutes.{later}"
@@ -83,12 +83,12 @@ def offer_hunt(exercise: str) -> HuntPanel:
         ""
         if passed
         else _(" It opens when you have passed {id}. Run this cell again then.").format(
-            id=wanted.id
+            id=hunted.id
         )
     )
-    offer = words.format(id=wanted.id, title=wanted.title, later=later)
+    offer = words.format(id=hunted.id, title=hunted.title, later=later)
     return HuntPanel(
-        lambda: session.resume_or_draw(None, wanted.id),
+        lambda: session.resume_or_draw(None, hunted.id),
         lambda: session.resume_or_draw(None),
         offer=offer,
         can_begin=passed,
@@ -210,7 +210,7 @@ class HuntPanel(ipywidgets.VBox):
         self._show()
 
     def _make_fields(self, play: Session) -> None:
-        options, last = play.options, play.last
+        options, last_probe = play.options, play.last
         choices = {
             "dtype": options.dtypes,
             "values": options.values,
@@ -218,7 +218,7 @@ class HuntPanel(ipywidgets.VBox):
             "weights": ("plain", "drawn"),
         }
         self._fields = {
-            name: _make_field(name, getattr(last, name), choices.get(name), options)
+            name: _make_field(name, getattr(last_probe, name), choices.get(name), options)
             for name in options.names
         }
         self._input.children = tuple(self._fields.values())
@@ -230,9 +230,9 @@ class HuntPanel(ipywidgets.VBox):
 
     def _show(self) -> None:
         play = self.session
-        there = _find_controls(play)
+        usable = _find_controls(play)
         for name, box in self._controls.items():
-            box.layout.display = "" if name in there else "none"
+            box.layout.display = "" if name in usable else "none"
         if play is None:
             self._code.value = self._log.value = ""
             return
@@ -266,11 +266,11 @@ class HuntPanel(ipywidgets.VBox):
         self._begin = self._begin_next
         self._start()
 
-    def _tell(self, told: Told, *, compared: bool = False) -> None:
-        tables = _write_answer(told.answer, compared) if told.answer else ""
+    def _tell(self, reply: Told, *, compared: bool = False) -> None:
+        tables = _write_answer(reply.answer, compared) if reply.answer else ""
         self._answer.value = (
-            write_box(f"<p>{write_inline(told.words)}</p>{tables}", _LOOKS[told.good])
-            if told.words or tables
+            write_box(f"<p>{write_inline(reply.words)}</p>{tables}", _LOOKS[reply.good])
+            if reply.words or tables
             else ""
         )
         self._show()
@@ -295,11 +295,11 @@ class HuntPanel(ipywidgets.VBox):
                 self._answer.value = write_box(write_inline(str(problem)), "open", "alert")
             except Exception as fault:
                 where = traceback.extract_tb(fault.__traceback__)[-1]
-                told = f"{type(fault).__name__}: {fault} ({where.name}, line {where.lineno})"
+                fault_text = f"{type(fault).__name__}: {fault} ({where.name}, line {where.lineno})"
                 words = _(
                     "The course itself failed: {words}. Run `course doctor`, and report these"
                     " words."
-                ).format(words=told)
+                ).format(words=fault_text)
                 self._answer.value = before + write_box(write_inline(words), "bad", "alert")
             finally:
                 for button in self._buttons.values():
@@ -385,15 +385,15 @@ def _make_button(
 def _write_log(play: Session) -> str:
     if not play.game.questions:
         return ""
-    known = {True: _(" shows the mistake"), False: _(" is as expected"), None: ""}
+    endings = {True: _(" shows the mistake"), False: _(" is as expected"), None: ""}
     rows = "".join(
-        f"<li><code>{html.escape(play.options.write(q.probe))}</code>{known[q.exposes]}</li>"
+        f"<li><code>{html.escape(play.options.write(q.probe))}</code>{endings[q.exposes]}</li>"
         for q in play.game.questions
     )
-    told = _("{asked} asked, {paid} paid").format(
+    summary = _("{asked} asked, {paid} paid").format(
         asked=len(play.game.questions), paid=play.game.score
     )
-    return write_box(f"<details><summary>{told}</summary><ol>{rows}</ol></details>", role=None)
+    return write_box(f"<details><summary>{summary}</summary><ol>{rows}</ol></details>", role=None)
 
 
 def _write_end(play: Session) -> str:

@@ -41,7 +41,7 @@ def count_instructions(
     if not (loop := _LOOP.search(ptx)):
         raise CourseError("the compiled kernel has no loop: leave N out.")
     inside = {name: len(re.findall(pattern, loop.group())) for name, pattern in _WORDS.items()}
-    return {name: made + (N // BLOCK - 1) * inside[name] for name, made in counts.items()}
+    return {name: count + (N // BLOCK - 1) * inside[name] for name, count in counts.items()}
 
 
 def count_flop_per_element(kernel: Any, BLOCK: int, num_warps: int) -> float:
@@ -81,6 +81,7 @@ def count_row_loads(kernel: Any, N: int, BLOCK: int, *, constant: bool = False) 
         {"BLOCK": BLOCK} | (numbers if constant else {}),
         num_warps=8,
     )
+    assert report.loads is not None  # it is disassembled
     loaded = sum(width * count for width, count in report.loads.items())
     return loaded * 256 / (4 * BLOCK)
 

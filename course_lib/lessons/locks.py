@@ -187,11 +187,11 @@ def list_totals(runs: Iterable[Interleaving]) -> list[int]:
     return [int(run.result("total").flat[0]) for run in runs]
 
 
-def make_buffers(rows: int, group: int, left: float) -> list[torch.Tensor]:
+def make_buffers(rows: int, group: int, old_content: float) -> list[torch.Tensor]:
     """Return the arguments of :func:`grouped_kernel`: parts, ``group`` buffers with the old content
-    ``left``, their locks and their flags."""
+    ``old_content``, their locks and their flags."""
     zeros = torch.zeros(group, dtype=torch.int32)
-    return [torch.tensor(PARTS[:rows]), torch.full((group,), left), zeros, zeros.clone()]
+    return [torch.tensor(PARTS[:rows]), torch.full((group,), old_content), zeros, zeros.clone()]
 
 
 def your_repair() -> ScheduleLaunch:
@@ -254,10 +254,10 @@ def compare_forms() -> dict[str, str]:
     short, long = sorted({row["N"] for row in stored.rows})
 
     def compare(form: str, columns: int) -> str:
-        ours, first = (
+        ours, first_form = (
             _find_row(stored, name, columns, late=False)["us"] for name in (form, "load and store")
         )
-        return f"{ours / first:.2f}"
+        return f"{ours / first_form:.2f}"
 
     return {
         "device": stored.device,
@@ -279,8 +279,8 @@ def list_last_steps(kernel: Any, BLOCK: int = 1024) -> list[str]:
     """List the stores, barriers and atomics of a kernel's PTX for an H100, from the last store on,
     in order."""
     steps = re.findall(r"st\.global|bar\.sync|atom\.\S*(?:exch|cas)", _compile(kernel, BLOCK))
-    last = len(steps) - 1 - steps[::-1].index("st.global")
-    return [_shorten(step) for step in steps[last:]]
+    last_store = len(steps) - 1 - steps[::-1].index("st.global")
+    return [_shorten(step) for step in steps[last_store:]]
 
 
 def list_steps_of_the_flag(kernel: Any, BLOCK: int = 1024) -> list[str]:
@@ -315,8 +315,8 @@ def measure_error(M: int, GROUP: int, dtype: Any, columns: int = 96) -> float:
         np.float32
     )
     buffers = np.zeros((GROUP, columns), dtype)
-    for first in range(0, M, GROUP):
-        rows = parts[first : first + GROUP]
+    for first_row in range(0, M, GROUP):
+        rows = parts[first_row : first_row + GROUP]
         buffers[: len(rows)] = (buffers[: len(rows)].astype(np.float32) + rows).astype(dtype)
     dw = buffers.astype(np.float32).sum(axis=0).astype(np.float16)
     return float(np.sqrt(((dw - parts.sum(axis=0, dtype=np.float64)) ** 2).mean()))

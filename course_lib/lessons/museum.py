@@ -95,12 +95,14 @@ def list_met(exercise_id: str) -> dict[str, list[Met]]:
     passed = {
         case.name: case.status == "pass" for case in verdict.cases if case.status != "not run"
     }
-    met: dict[str, list[Met]] = {test: [] for test in exercise.entry_points}
+    kernels_by_test: dict[str, list[Met]] = {test: [] for test in exercise.entry_points}
     for case in list_cases(exercise_id):
         right = bool(getattr(case, "is_right", False))
         well = passed.get(case.name)
-        met[case.name.partition(":")[0]].append(Met(right, None if well is None else well != right))
-    return met
+        kernels_by_test[case.name.partition(":")[0]].append(
+            Met(right, None if well is None else well != right)
+        )
+    return kernels_by_test
 
 
 def tabulate(

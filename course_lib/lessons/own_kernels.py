@@ -73,7 +73,7 @@ class OwnNorm:
         for key, source in sources.items():
             try:
                 # the file of 14a imports the launchers
-                with _replaced(self.launch_forward, self.launch_backward):
+                with _replace_launchers(self.launch_forward, self.launch_backward):
                     loaded[key] = _execute(key, source)
             except CourseError as reason:
                 why[key] = str(reason)
@@ -106,11 +106,11 @@ class OwnNorm:
     def name(self) -> str:
         """Return a label for a curve: "your LayerNorm" if all four parts are the learner's, else a
         label with their number."""
-        own = sum(part.own for part in self.parts)
+        own_count = sum(part.own for part in self.parts)
         words = {0: _("the course's LayerNorm"), len(ROLES): _("your LayerNorm")}.get(
-            own, _("LayerNorm, {own} of {all} parts yours")
+            own_count, _("LayerNorm, {own} of {all} parts yours")
         )
-        return words.format(own=own, all=len(ROLES))
+        return words.format(own=own_count, all=len(ROLES))
 
     def __repr__(self) -> str:
         return "\n".join(map(str, self.parts))
@@ -127,7 +127,7 @@ class OwnNorm:
     def _launching(self) -> Iterator[None]:
         """Replace the launchers that exercise 14a imports by this norm's, inside the block."""
         self.launches["14a"] += 1
-        with _replaced(self.launch_forward, self.launch_backward):
+        with _replace_launchers(self.launch_forward, self.launch_backward):
             yield
 
     def launch_forward(
@@ -143,11 +143,11 @@ class OwnNorm:
         y = torch.empty((M, N), dtype=x.dtype, device=x.device)
         mean, rstd = (torch.empty(M, dtype=torch.float32, device=x.device) for _ in range(2))
         w, b = _fill(w, 1.0, x), _fill(b, 0.0, x)
-        kernel, own = self._count("08a")
+        kernel, is_learners = self._count("08a")
         rows, block, warps = _choose_tile(tables.resident(N), M)
         grid, shape = (_divide_up(M, rows),), {"ROWS": rows, "BLOCK": block, "num_warps": warps}
-        if M and own:
-            given = {
+        if M and is_learners:
+            arguments = {
                 "x": x,
                 "y": y,
                 "w": w,
@@ -157,7 +157,7 @@ class OwnNorm:
                 "stride_x": row_stride(x),
                 "eps": eps,
             }
-            _launch_own("08a", kernel, grid, M, N, given | shape)
+            _launch_own("08a", kernel, grid, M, N, arguments | shape)
         elif M:
             kernel[grid](
                 x,
@@ -200,9 +200,9 @@ class OwnNorm:
         dw, db = (torch.zeros(N, dtype=torch.float32, device=x.device) for _ in range(2))
         if not M:
             return dx, dw, db
-        given, matrices = (dy, x, w, mean, rstd), (*strides(dy), row_stride(x))
+        tensors, matrices = (dy, x, w, mean, rstd), (*strides(dy), row_stride(x))
 
-        kernel, own = self._count("11a")
+        kernel, is_learners = self._count("11a")
         rows, block, warps = _choose_tile(tables.resident(N), M)
         grid, shape = (_divide_up(M, rows),), {"ROWS": rows, "BLOCK": block, "num_warps": warps}
         named = {"dy": dy, "x": x, "w": w, "mean": mean, "rstd": rstd}
@@ -211,12 +211,12 @@ class OwnNorm:
             "stride_dy_col": matrices[1],
             "stride_x": matrices[2],
         }
-        if own:
+        if is_learners:
             _launch_own("11a", kernel, grid, M, N, named | {"dx": dx} | shape)
         else:
-            kernel[grid](*given, dx, *matrices, 1, N, M, N, CENTRED=True, HAS_W=True, **shape)
+            kernel[grid](*tensors, dx, *matrices, 1, N, M, N, CENTRED=True, HAS_W=True, **shape)
 
-        kernel, own = self._count("13b")
+        kernel, is_learners = self._count("13b")
         launch = tables.persistent(N)
         rows, block, warps = _choose_tile(launch, M)
         programs = min(
@@ -227,12 +227,12 @@ class OwnNorm:
             torch.empty((programs, N), dtype=torch.float32, device=x.device) for _ in range(2)
         ]
         shape = {"ROWS": rows, "BLOCK": block, "num_warps": warps}
-        if own:
+        if is_learners:
             sums = {"dx": spare, "dw_partial": partials[0], "db_partial": partials[1]}
             _launch_own("13b", kernel, (programs,), M, N, named | sums | shape)
         else:
             kernel[(programs,)](
-                *given,
+                *tensors,
                 spare,
                 *partials,
                 *matrices,
@@ -381,7 +381,7 @@ def _execute(exercise_id: str, source: str) -> types.ModuleType:
 
 
 @contextlib.contextmanager
-def _replaced(forward: Callable[..., Any], backward: Callable[..., Any]) -> Iterator[None]:
+def _replace_launchers(forward: Callable[..., Any], backward: Callable[..., Any]) -> Iterator[None]:
     """Replace the two launch functions of ``course_lib.norms.launchers`` by these inside the
     block."""
     before = launchers.launch_forward, launchers.launch_backward

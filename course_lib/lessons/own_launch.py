@@ -61,12 +61,12 @@ def has_constant(exercise_id: str, name: str) -> bool:
 
 
 def order_arguments(
-    exercise_id: str, M: int, N: int, given: Mapping[str, Any]
+    exercise_id: str, M: int, N: int, values: Mapping[str, Any]
 ) -> tuple[list[Any], dict[str, Any]]:
     """Return the arguments of the exercise's kernel in its order, and its constants by name.
 
     Args:
-        given: tensors by name without ``_ptr``, constants, and what is not as usual: packed rows,
+        values: tensors by name without ``_ptr``, constants, and what is not as usual: packed rows,
             and eps = 1e-5. It may hold more than the kernel takes.
 
     Raises: CourseError if the kernel has a parameter that has no value here.
@@ -74,8 +74,8 @@ def order_arguments(
     arguments, constants = [], {}
     for parameter, constant in _list_parameters(exercise_id).items():
         name = parameter.removesuffix("_ptr")
-        if name in given:
-            value = given[name]
+        if name in values:
+            value = values[name]
         elif name in (usual := {"M": M, "N": N, "eps": EPS}):
             value = usual[name]
         elif name.startswith("stride_"):
@@ -105,9 +105,9 @@ def _read_parameters(exercise_id: str, _solutions: Path) -> dict[str, bool]:
     """Read the parameters once per process and folder of solutions: lesson 14 launches a kernel
     thousands of times."""
     text, kernel = texts.make_unsolved_text(catalog.get(exercise_id)), name_kernel(exercise_id)
-    found = next(
+    definition = next(
         node
         for node in ast.parse(text).body
         if isinstance(node, ast.FunctionDef) and node.name == kernel
     )
-    return {argument.arg: argument.annotation is not None for argument in found.args.args}
+    return {argument.arg: argument.annotation is not None for argument in definition.args.args}

@@ -52,12 +52,12 @@ def exercise(exercise_id: str) -> ExercisePanel:
     Raises: CourseError if there is no such exercise; AssertionError if the verdict differs from
     ``COURSE_EXPECT``.
     """
-    wanted = catalog.get(exercise_id)
-    panel = ExercisePanel(wanted)
+    course_exercise = catalog.get(exercise_id)
+    panel = ExercisePanel(course_exercise)
     if expected := os.environ.get(EXPECT):
         verdict = panel.check()
         assert verdict.status == expected, (
-            f"{wanted.id}: {verdict.status}, expected {expected}. {verdict.message}"
+            f"{course_exercise.id}: {verdict.status}, expected {expected}. {verdict.message}"
         )
     return panel
 
@@ -80,11 +80,11 @@ class ExercisePanel(ipywidgets.VBox):
             "Check": self.check, "Hint": self._hint, "Compare": self._show_comparison,
             "Solution": self._solution, "Reset": self._ask_reset,
         }.items():  # fmt: skip
-            self._buttons[name].on_click(functools.partial(self._guarded, action))
+            self._buttons[name].on_click(functools.partial(self._guard, action))
         self._yes = ipywidgets.Button(description=_("Yes"), layout=ipywidgets.Layout(width="auto"))
         self._no = ipywidgets.Button(description=_("No"), layout=ipywidgets.Layout(width="auto"))
-        self._yes.on_click(functools.partial(self._guarded, self._confirmed))
-        self._no.on_click(functools.partial(self._guarded, self._declined))
+        self._yes.on_click(functools.partial(self._guard, self._accept))
+        self._no.on_click(functools.partial(self._guard, self._decline))
         self._asked: Callable[[], None] | None = None
         self._question = ipywidgets.HTML()
         self._confirm = ipywidgets.HBox(
@@ -141,9 +141,9 @@ class ExercisePanel(ipywidgets.VBox):
     def _show_comparison(self) -> None:
         self._clear()
         self._extra.value = write_busy(_("running {id} ...").format(id=self.exercise.id))
-        shown = compare(self.exercise)
+        comparison = compare(self.exercise)
         self._show_code()
-        self._extra.value = write_box(shown)
+        self._extra.value = write_box(comparison)
 
     def _solution(self) -> None:
         try:
@@ -166,10 +166,10 @@ class ExercisePanel(ipywidgets.VBox):
         self._clear()
         progress.note_solution_seen(self.exercise.id)
         try:
-            yours = _read(texts.find_file(self.exercise))
+            learner_text = _read(texts.find_file(self.exercise))
         except Unreadable:  # the code box below already says so; show the solution anyway
-            yours = ""
-        self._extra.value = write_difference(self.exercise, yours)
+            learner_text = ""
+        self._extra.value = write_difference(self.exercise, learner_text)
 
     def _ask_reset(self) -> None:
         if workspace.has_work(self.exercise):
@@ -184,7 +184,7 @@ class ExercisePanel(ipywidgets.VBox):
         self.verdict = None
         self._show_code()
         self._show_last()
-        kept = (
+        copy_note = (
             _(" Your version is kept as {file}.").format(file=html.escape(paths.shown(copy)))
             if copy
             else ""
@@ -193,7 +193,7 @@ class ExercisePanel(ipywidgets.VBox):
             _(
                 "The file is as the course wrote it.{kept} Reload it in the editor if it is open"
                 " there."
-            ).format(kept=kept)
+            ).format(kept=copy_note)
         )
 
     def _ask(self, question: str, action: Callable[[], None]) -> None:
@@ -202,13 +202,13 @@ class ExercisePanel(ipywidgets.VBox):
         self._question.value = f'<span role="alert">{html.escape(question)}</span>'
         self._confirm.layout.display = ""
 
-    def _confirmed(self) -> None:
+    def _accept(self) -> None:
         action = self._asked
         self._clear()
         if action:
             action()
 
-    def _declined(self) -> None:
+    def _decline(self) -> None:
         self._clear()
 
     def _clear(self) -> None:
@@ -216,7 +216,7 @@ class ExercisePanel(ipywidgets.VBox):
         self._confirm.layout.display = "none"
         self._extra.value = ""
 
-    def _guarded(self, action: Callable[[], Any], _button: ipywidgets.Button) -> None:
+    def _guard(self, action: Callable[[], Any], _button: ipywidgets.Button) -> None:
         """Disable the buttons, run an action, and show its exception, because Jupyter hides those
         of a callback."""
         controls = [*self._buttons.values(), self._yes, self._no]
@@ -265,22 +265,24 @@ class ExercisePanel(ipywidgets.VBox):
             )
             self._code.value = write_box(html.escape(words), role=None)
         else:
-            first = find_first_line(text)
-            shown = "\n".join(make_visible(text).split("\n")[first - 1 :])
+            first_line = find_first_line(text)
+            visible_code = "\n".join(make_visible(text).split("\n")[first_line - 1 :])
             self._code.value = write_code(
-                _("Your code, from line {first} of {file}").format(first=first, file=path.name),
-                shown,
-                first,
+                _("Your code, from line {first} of {file}").format(
+                    first=first_line, file=path.name
+                ),
+                visible_code,
+                first_line,
             )
 
     def _show_last(self) -> None:
-        last = progress.record(self.exercise.id).last
-        if not last:
+        last_verdict = progress.record(self.exercise.id).last
+        if not last_verdict:
             self._result.value = write_box(_("Not checked yet."))
             return
         try:
             self._result.value = f"<small>{_('The last verdict:')}</small>" + write_verdict(
-                from_dict(last), self.exercise
+                from_dict(last_verdict), self.exercise
             )
         # another version of the course wrote the verdict; the next check replaces it
         except (KeyError, TypeError, ValueError):
@@ -291,11 +293,13 @@ class ExercisePanel(ipywidgets.VBox):
     def _repr_mimebundle_(
         self, include: Any = None, exclude: Any = None, **kwargs: Any
     ) -> dict[str, Any]:
-        asked = _(
+        invitation = _(
             "Run this cell for the panel with Check, Hint, Compare, Solution and Reset. In a"
             " terminal: `course check {id}`. Your file: `exercises/{file}.py`."
         ).format(id=self.exercise.id, file=self.exercise.file)
-        still = PANEL_STYLE + write_task(self.exercise) + write_box(write_inline(asked), role=None)
+        still = (
+            PANEL_STYLE + write_task(self.exercise) + write_box(write_inline(invitation), role=None)
+        )
         live = super()._repr_mimebundle_(**kwargs) or {}
         text = _("Exercise {id}: {title}. In a terminal: course check {id}").format(
             id=self.exercise.id, title=self.exercise.title

@@ -149,30 +149,33 @@ def find_first_line(text: str) -> int:
     return 1
 
 
-def _colour(code: str, first: int = 1) -> str:
-    formatter = HtmlFormatter(linenos="inline", linenostart=first, cssclass="course-code")
+def _colour(code: str, first_line: int = 1) -> str:
+    formatter = HtmlFormatter(linenos="inline", linenostart=first_line, cssclass="course-code")
     return highlight(code, PythonLexer(), formatter)
 
 
-def write_code(title: str, code: str, first: int = 1) -> str:
-    """Write code that the learner can fold away; ``first`` is the number of its first line."""
+def write_code(title: str, code: str, first_line: int = 1) -> str:
+    """Write code that the learner can fold away; ``first_line`` is the number of its first line."""
     return write_box(
-        f"<details open><summary>{html.escape(title)}</summary>{_colour(code, first)}</details>",
+        f"<details open><summary>{html.escape(title)}</summary>{_colour(code, first_line)}"
+        "</details>",
         role=None,
     )
 
 
-def write_difference(exercise: Exercise, yours: str) -> str:
+def write_difference(exercise: Exercise, learner_text: str) -> str:
     """Write the difference between the learner's file and the course's solution; long runs of
     common lines are folded."""
     ours = texts.make_plain_solution(exercise)
-    sides = [text.split("\n")[find_first_line(text) - 1 :] for text in (make_visible(yours), ours)]
+    sides = [
+        text.split("\n")[find_first_line(text) - 1 :] for text in (make_visible(learner_text), ours)
+    ]
     lines = []
     for kind, start, end, from_, to in difflib.SequenceMatcher(
         None, *sides, autojunk=False
     ).get_opcodes():
         if kind == "equal":
-            lines += _fold(sides[0][start:end], first=start == 0, last=end == len(sides[0]))
+            lines += _fold(sides[0][start:end], at_start=start == 0, at_end=end == len(sides[0]))
             continue
         lines += [
             f'<span class="yours">- {html.escape(line)}</span>' for line in sides[0][start:end]
@@ -181,7 +184,7 @@ def write_difference(exercise: Exercise, yours: str) -> str:
             f'<span class="solution">+ {html.escape(line)}</span>' for line in sides[1][from_:to]
         ]
     whole = _("The course's solution, whole")
-    told = (
+    explanation = (
         _("Your file has the course's code, line for line.")
         if sides[0] == sides[1]
         else _(
@@ -190,42 +193,44 @@ def write_difference(exercise: Exercise, yours: str) -> str:
         )
     )
     return write_box(
-        f"<p>{told}</p><pre"
+        f"<p>{explanation}</p><pre"
         f' class="course-lines">{"".join(lines)}</pre><details><summary>{whole}</summary>{_colour(ours)}</details>'  # noqa: E501
     )
 
 
-def _fold(alike: list[str], *, first: bool, last: bool) -> list[str]:
+def _fold(alike: list[str], *, at_start: bool, at_end: bool) -> list[str]:
     """Write lines that both files have. Cut the middle of a long run; keep its ends that are next
     to a difference."""
-    head, tail = 0 if first else _AROUND, 0 if last else _AROUND
+    head, tail = 0 if at_start else _AROUND, 0 if at_end else _AROUND
     cut = len(alike) - head - tail
     if cut <= 2:
         return [f"<span>  {html.escape(line)}</span>" for line in alike]
-    kept = [
+    folded = [
         f"<span>  {html.escape(line)}</span>"
         for line in (*alike[:head], *alike[len(alike) - tail :])
     ]
-    kept.insert(
+    folded.insert(
         head, f'<span class="alike">  ... {_("{count} lines alike").format(count=cut)}</span>'
     )
-    return kept
+    return folded
 
 
 def write_verdict(verdict: Verdict, exercise: Exercise) -> str:
-    told = make_report(verdict, exercise)
-    cause = f"<b>{write_inline(told.cause)}</b>" if verdict.headline else write_inline(told.cause)
+    report = make_report(verdict, exercise)
+    cause = (
+        f"<b>{write_inline(report.cause)}</b>" if verdict.headline else write_inline(report.cause)
+    )
     parts = [
-        f'<b class="course-status">{html.escape(told.headline)}</b>',
+        f'<b class="course-status">{html.escape(report.headline)}</b>',
         f"<p>{cause}</p>",
-        _finding(told),
+        _finding(report),
     ]
     parts += [
-        write_quotation(told),
-        *(f"<p>{write_inline(text)}</p>" for text in (told.question, told.common) if text),
+        write_quotation(report),
+        *(f"<p>{write_inline(text)}</p>" for text in (report.question, report.common) if text),
     ]
-    if told.printed:
-        whose = (
+    if report.printed:
+        title = (
             _("What the grader printed")
             if verdict.status == GRADER_FAULT
             else (
@@ -235,7 +240,7 @@ def write_verdict(verdict: Verdict, exercise: Exercise) -> str:
             )
         )
         parts.append(
-            f"<details><summary>{whose}</summary><pre>{html.escape(told.printed)}</pre></details>"
+            f"<details><summary>{title}</summary><pre>{html.escape(report.printed)}</pre></details>"
         )
     if verdict.cases:
         rows = "".join(
@@ -252,55 +257,57 @@ def write_verdict(verdict: Verdict, exercise: Exercise) -> str:
         parts.append(
             f"<details><summary>{_('{count} cases').format(count=len(verdict.cases))}</summary><table>{head}{rows}</table></details>"  # noqa: E501
         )
-    if told.debrief:
-        parts.append(f"<p><b>{_('What you avoided.')}</b> {write_inline(told.debrief)}</p>")
-        parts.append(f"<p><b>{_('Further.')}</b> {write_inline(told.further)}</p>")
-    parts.append(f"<small>{html.escape(told.footer)}</small>")
+    if report.debrief:
+        parts.append(f"<p><b>{_('What you avoided.')}</b> {write_inline(report.debrief)}</p>")
+        parts.append(f"<p><b>{_('Further.')}</b> {write_inline(report.further)}</p>")
+    parts.append(f"<small>{html.escape(report.footer)}</small>")
     return (
         '<div role="status" aria-live="polite" class="course-verdict course-box'
         f' {_LOOKS[verdict.status]}">{"".join(parts)}</div>'
     )
 
 
-def _finding(told: Report) -> str:
+def _finding(report: Report) -> str:
     """Write the first failing case, with the numbers side by side."""
     rows = "".join(
         f"<tr><td>{html.escape(name)}</td><td><code>{html.escape(value.strip())}</code></td></tr>"
-        for name, value in told.numbers
+        for name, value in report.numbers
     )
     pieces = [
         (
-            f"<div>{join_sentences(_('Smallest failing case:'), html.escape(told.case))}</div>"
-            if told.case
+            f"<div>{join_sentences(_('Smallest failing case:'), html.escape(report.case))}</div>"
+            if report.case
             else ""
         ),
         f"<table>{rows}</table>" if rows else "",
-        f"<p>{write_inline(told.words)}</p>" if told.words else "",
+        f"<p>{write_inline(report.words)}</p>" if report.words else "",
     ]
     return "".join(pieces)
 
 
-def write_quotation(told: Report) -> str:
+def write_quotation(report: Report) -> str:
     """Write the line of the learner's file, with carets below it; the file's name is a link that
     opens it beside the notebook."""
-    if told.place is None:
+    if report.place is None:
         return ""
-    shown, name = quote_line(told.place), f"{told.file}:{told.place.line}"
-    relative = _in_server(paths.located(told.place.file))
+    quotation, name = quote_line(report.place), f"{report.file}:{report.place.line}"
+    relative = _in_server(paths.locate(report.place.file))
     link = _opener(relative, name) if relative else f"<code>{html.escape(name)}</code>"
-    before = shown.source[: shown.start]
-    marked = shown.source[shown.start : shown.end]
-    after = shown.source[shown.end :]
+    before = quotation.source[: quotation.start]
+    marked = quotation.source[quotation.start : quotation.end]
+    after = quotation.source[quotation.end :]
     # The text is underlined as well: with wide characters the carets may be misplaced, since these
     # are seldom two columns wide.
     line = f"{html.escape(before)}<u>{html.escape(marked)}</u>{html.escape(after)}"
     below = (
-        f"\n{shown.below}{shown.carets} <b class='course-mark'>{html.escape(shown.label)}</b>"
-        if shown.carets
+        f"\n{quotation.below}{quotation.carets} <b"
+        f" class='course-mark'>{html.escape(quotation.label)}</b>"
+        if quotation.carets
         else ""
     )
     return (
-        f"<div>{join_sentences(told.place.lead, link)}<pre>{shown.gutter}{line}{below}</pre></div>"
+        f"<div>{join_sentences(report.place.lead, link)}<pre>{quotation.gutter}{line}{below}</pre>"
+        "</div>"
     )
 
 

@@ -86,12 +86,12 @@ class Question:
                 "answer must be a number"),
             (self.kind == "choice" and (self.answer not in self.choices or len(self.choices) < 2),
                 "answer must be one of at least two choices"),
-            (not all(isinstance(told, str) for told in self.others.values()),
+            (not all(isinstance(verdict_text, str) for verdict_text in self.others.values()),
                 "others must be texts; a number such as 2.4 needs quotes as a key"),
             (self.kind == "choice" and self.others.keys() != set(self.choices) - {self.answer},
                 "others must have a sentence for each other choice"),
-            (in_english and any(not str(told).startswith(("Not ",
-                "Close: ")) for told in self.others.values()), "others begin with Not or Close:"),
+            (in_english and any(not str(verdict_text).startswith(("Not ", "Close: "))
+                for verdict_text in self.others.values()), "others begin with Not or Close:"),
             (self.kind == "cells" and (not self.cells
                 or not self.cells[0] or len(set(map(len, self.cells))) > 1),
                 "cells must be rows of labels, all as long"),
@@ -119,8 +119,8 @@ class Question:
             why=translate(self.why), recall=translate(self.recall),
             choices=tuple(map(translate, self.choices)), unit=translate(self.unit),
             answer=translate(self.answer) if isinstance(self.answer, str) else self.answer,
-            others={translate(key) if choice else key: translate(told) for key,
-                told in self.others.items()},
+            others={translate(key) if choice else key: translate(verdict_text) for key,
+                verdict_text in self.others.items()},
         )  # fmt: skip
 
     def _names_cells(self) -> bool:
@@ -132,48 +132,51 @@ class Question:
         }
         return bool(pairs) and len(set(pairs)) == len(pairs) and set(pairs) <= inside
 
-    def is_expected(self, said: float | str | Cells) -> bool:
-        """Return whether ``said`` is the answer or near enough."""
+    def is_expected(self, prediction: float | str | Cells) -> bool:
+        """Return whether ``prediction`` is the answer or near enough."""
         if self.kind == "cells":
-            return _sort_cells(said) == _sort_cells(self.answer)
+            return _sort_cells(prediction) == _sort_cells(self.answer)
         if self.kind != "number":
-            return said == self.answer
-        assert isinstance(said, (int, float)) and isinstance(self.answer, (int, float))
-        if self.factor and said * self.answer > 0:
-            return 1 / self.factor <= said / self.answer <= self.factor
-        return abs(said - self.answer) <= self.within
+            return prediction == self.answer
+        assert isinstance(prediction, (int, float)) and isinstance(self.answer, (int, float))
+        if self.factor and prediction * self.answer > 0:
+            return 1 / self.factor <= prediction / self.answer <= self.factor
+        return abs(prediction - self.answer) <= self.within
 
-    def write_verdict(self, said: float | str | Cells) -> str:
+    def write_verdict(self, prediction: float | str | Cells) -> str:
         """Write whether the prediction is right, close or wrong, and what comes out: one sentence,
         two for an answer with words of its own.
 
         The site's script (site.js) chooses among the same sentences by the same rule.
         """
-        if own := next(
+        if verdict_text := next(
             (
-                told
-                for key, told in self.others.items()
-                if said == (float(key) if self.kind == "number" else key)
+                other_text
+                for key, other_text in self.others.items()
+                if prediction == (float(key) if self.kind == "number" else key)
             ),
             "",
         ):
-            return f"{own} {self.write_result()}"
-        if not self.is_expected(said):
+            return f"{verdict_text} {self.write_result()}"
+        if not self.is_expected(prediction):
             return _("Not {answer}: {result}").format(
                 answer=(
-                    format_number(said, 6) if isinstance(said, (int, float)) else _("these cells")
+                    format_number(prediction, 6)
+                    if isinstance(prediction, (int, float))
+                    else _("these cells")
                 ),
                 result=self.result,
             )
-        exact = self.kind != "number" or self._is_rounded(said)  # type: ignore[arg-type]
+        exact = self.kind != "number" or self._is_rounded(prediction)  # type: ignore[arg-type]
         return (_("Right: {result}") if exact else _("Close: {result}")).format(result=self.result)
 
-    def _is_rounded(self, said: float) -> bool:
-        """Return whether ``said`` is the answer, or a more exact number that is rounded to it."""
+    def _is_rounded(self, prediction: float) -> bool:
+        """Return whether ``prediction`` is the answer, or a more exact number that is rounded to
+        it."""
         assert isinstance(self.answer, (int, float))
         half_a_digit = 0.5 * 10.0 ** -len(str(self.answer).partition(".")[2])
-        return abs(said - self.answer) < half_a_digit or math.isclose(
-            said, self.answer, rel_tol=_EXACT
+        return abs(prediction - self.answer) < half_a_digit or math.isclose(
+            prediction, self.answer, rel_tol=_EXACT
         )
 
     def write_result(self) -> str:
@@ -311,8 +314,8 @@ class Predict(ipywidgets.VBox):
     def _read(self) -> progress.Prediction | None:
         return progress.read_predictions().get(self.question.id)
 
-    def _note(self, said: str, *, surprised: bool) -> None:
-        progress.note_prediction(self.question.id, said, surprised=surprised)
+    def _note(self, prediction: str, *, surprised: bool) -> None:
+        progress.note_prediction(self.question.id, prediction, surprised=surprised)
 
     def _write_asked(self, more: str = "") -> str:
         return write_box(
@@ -323,48 +326,52 @@ class Predict(ipywidgets.VBox):
 
     def _answer(self) -> None:
         if isinstance(self._field, _CellsField):
-            said: Any = self._field.cells
+            prediction: Any = self._field.cells
         else:
-            said = (
+            prediction = (
                 self._field.number if isinstance(self._field, _NumberField) else self._field.value
             )
-        if said is None or said in ("", []):
+        if prediction is None or prediction in ("", []):
             self._revealed.value = write_box(
                 _("Choose or write an answer first; or have it shown without one."), "open"
             )
-        elif isinstance(said, float) and not math.isfinite(said):
+        elif isinstance(prediction, float) and not math.isfinite(prediction):
             self._revealed.value = write_box(_("Write a number."), "open")
         else:
-            self._reveal(said)
+            self._reveal(prediction)
 
-    def _reveal(self, said: float | str | Cells | None) -> None:
+    def _reveal(self, prediction: float | str | Cells | None) -> None:
         question = self.question
-        if said is None:
+        if prediction is None:
             self._show(
                 _("The answer: {result}").format(result=write_markdown(question.result)),
                 "",
                 "plain",
             )
             return
-        surprised, kept, words = not question.is_expected(said), "", question.write(said)
+        surprised, problem_note, words = (
+            not question.is_expected(prediction),
+            "",
+            question.write(prediction),
+        )
         try:
             self._note(words, surprised=surprised)
         except OSError as problem:
-            kept = f"<p>{_('It could not be kept in your progress ({problem}).').format(problem=html.escape(str(problem)))}</p>"  # noqa: E501
+            problem_note = f"<p>{_('It could not be kept in your progress ({problem}).').format(problem=html.escape(str(problem)))}</p>"  # noqa: E501
         self._show(
-            write_markdown(question.write_verdict(said)),
+            write_markdown(question.write_verdict(prediction)),
             words,
             "open" if surprised else "good",
-            kept,
+            problem_note,
         )
         for review in list(_REVIEWS):
             review.show()
 
-    def _show(self, told: str, said: str, look: str, more: str = "") -> None:
+    def _show(self, verdict_text: str, prediction: str, look: str, more: str = "") -> None:
         question = self.question
-        table = _write_cells(question, said) if question.cells else ""
+        table = _write_cells(question, prediction) if question.cells else ""
         self._revealed.value = write_box(
-            f"<p>{told}</p>{table}<p>{write_markdown(question.why)}</p>{more}", look
+            f"<p>{verdict_text}</p>{table}<p>{write_markdown(question.why)}</p>{more}", look
         )
         self._row.layout.display = "none"
         answers.open_answers(question.id)
@@ -407,8 +414,11 @@ class Review(ipywidgets.VBox):
         self, include: Any = None, exclude: Any = None, **kwargs: Any
     ) -> dict[str, Any]:
         live = super()._repr_mimebundle_(**kwargs) or {}
-        asked = _("Run this cell to see what you predicted in this lesson.")
-        still = {"text/html": BOX_STYLE + write_box(asked, role=None), "text/plain": asked}
+        invitation = _("Run this cell to see what you predicted in this lesson.")
+        still = {
+            "text/html": BOX_STYLE + write_box(invitation, role=None),
+            "text/plain": invitation,
+        }
         return still | {k: v for k, v in live.items() if k == VIEW}
 
 
@@ -426,26 +436,26 @@ def review_predictions(lesson: str) -> Review:
 
 
 def write_review(lesson: str) -> str:
-    questions, made = read_lesson(lesson), progress.read_predictions()
-    here = {key: made[key] for key in questions if key in made}
-    surprises = [key for key, prediction in here.items() if prediction.surprised]
+    questions, predictions = read_lesson(lesson), progress.read_predictions()
+    predictions_here = {key: predictions[key] for key in questions if key in predictions}
+    surprises = [key for key, prediction in predictions_here.items() if prediction.surprised]
     counts = {
-        "made": len(here),
+        "made": len(predictions_here),
         "predictions": format_count(len(questions), "prediction"),
         "prediction_count": len(questions),
-        "right": len(here) - len(surprises),
+        "right": len(predictions_here) - len(surprises),
     }
     summed = (
         _("<b>{made} of {predictions} made</b>, {right} as you thought.")
-        if here
+        if predictions_here
         else _("<b>{made} of {predictions} made</b>. What you predict above is summed up here.")
     )
-    told = f"<p>{summed.format(**counts)}</p>"
+    summary = f"<p>{summed.format(**counts)}</p>"
     rows = "".join(
         "<li>"
         + _("{question} You said {said}; it is {answer}.").format(
             question=write_markdown(questions[key].question),
-            said=html.escape(here[key].said),
+            said=html.escape(predictions_here[key].said),
             answer=write_inline(questions[key].write(questions[key].answer)),
         )
         + "</li>"
@@ -453,7 +463,7 @@ def write_review(lesson: str) -> str:
     )
     steps = stepping.count_passed(lesson)
     surprised = f"<p>{_('What surprised you:')}</p><ul>{rows}</ul>" if rows else ""
-    return told + surprised + (f"<p>{steps}{_('.')}</p>" if steps else "") + _write_hunts(lesson)
+    return summary + surprised + (f"<p>{steps}{_('.')}</p>" if steps else "") + _write_hunts(lesson)
 
 
 def _write_hunts(lesson: str) -> str:
@@ -481,10 +491,10 @@ _CELL_SIGNS = {(True, True): "✓", (True, False): "✗", (False, True): "○"}
 _CELL_WORDS = {"✓": "right", "✗": "clicked, and wrong", "○": "not clicked, and right"}
 
 
-def _write_cells(question: Question, said: str) -> str:
+def _write_cells(question: Question, prediction: str) -> str:
     """Write the table, with a sign in each cell of the answer and of the prediction."""
     assert not isinstance(question.answer, (int, float, str))
-    answer, chosen = _sort_cells(question.answer), _read_cells(question, said)
+    answer, chosen = _sort_cells(question.answer), _read_cells(question, prediction)
     rows, used = "", set()
     for row, labels in enumerate(question.cells):
         rows += "<tr>"
@@ -503,18 +513,18 @@ def _write_cells(question: Question, said: str) -> str:
     return f'<table class="course-cells"><caption>{key}</caption>{rows}</table>'
 
 
-def _read_cells(question: Question, said: str) -> list[tuple[int, int]] | None:
-    """Return the cells that :meth:`Question.write` wrote as ``said``; None if ``said`` is empty or
-    cannot be parsed."""
-    found = []
-    for row, labels in re.findall(r"row (\d+): (.*?)(?=; row \d+: |$)", said):
+def _read_cells(question: Question, prediction: str) -> list[tuple[int, int]] | None:
+    """Return the cells that :meth:`Question.write` wrote as ``prediction``; None if ``prediction``
+    is empty or cannot be parsed."""
+    cells = []
+    for row, labels in re.findall(r"row (\d+): (.*?)(?=; row \d+: |$)", prediction):
         names = question.cells[int(row)] if int(row) < len(question.cells) else ()
-        found += [
+        cells += [
             (int(row), column)
             for column, name in enumerate(names)
             if {name, f"column {column}"} & set(labels.split(", "))
         ]
-    return found if found and question.write(found) == said else None
+    return cells if cells and question.write(cells) == prediction else None
 
 
 def _write_labels(question: Question) -> str:

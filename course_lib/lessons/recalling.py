@@ -42,7 +42,7 @@ class Recall(ipywidgets.VBox):
     def _repr_mimebundle_(
         self, include: Any = None, exclude: Any = None, **kwargs: Any
     ) -> dict[str, Any]:
-        parts = [asked._repr_mimebundle_() for asked in self.asked]
+        parts = [box._repr_mimebundle_() for box in self.asked]
         live = super()._repr_mimebundle_(**kwargs) or {}
         still: dict[str, Any] = {
             kind: "\n".join(part[kind] for part in parts) for kind in ("text/html", "text/plain")
@@ -69,8 +69,8 @@ class Recalled(Predict):
     def _read(self) -> progress.Prediction | None:
         return progress.read_recalled().get(_key(self._lesson, self.question))
 
-    def _note(self, said: str, *, surprised: bool) -> None:
-        progress.note_recalled(self._lesson, self.question.id, said, surprised=surprised)
+    def _note(self, prediction: str, *, surprised: bool) -> None:
+        progress.note_recalled(self._lesson, self.question.id, prediction, surprised=surprised)
 
     def _write_asked(self, more: str = "") -> str:
         before = progress.read_predictions().get(self.question.id)
@@ -79,15 +79,16 @@ class Recalled(Predict):
             if before and before.surprised
             else _("From lesson {lesson}.")
         )
-        said = html.escape(before.said) if before else ""
+        prediction = html.escape(before.said) if before else ""
         return super()._write_asked(
-            f"{more}<p><small>{words.format(lesson=self.question.id[:2], said=said)}</small></p>"
+            f"{more}<p><small>{words.format(lesson=self.question.id[:2], said=prediction)}</small>"
+            "</p>"
         )
 
 
 def choose_questions(
     lesson: str,
-    made: Mapping[str, progress.Prediction],
+    predictions: Mapping[str, progress.Prediction],
     recalled: Mapping[str, progress.Prediction],
 ) -> list[Question]:
     """Choose the questions that ``lesson`` asks again: first those that it asked before, then
@@ -97,7 +98,7 @@ def choose_questions(
     surprise counts until its question was answered well.
 
     Args:
-        made: the learner's predictions, by id.
+        predictions: the learner's predictions, by id.
         recalled: the learner's answers to questions that were asked again, by lesson and id.
 
     Raises: CourseError if no earlier lesson has a question to ask again.
@@ -108,38 +109,38 @@ def choose_questions(
     number = int(lesson)
     questions: list[Question] = []
     for before in range(number):
-        here = _read_questions(before)
+        earlier_questions = _read_questions(before)
         # each later lesson begins with another question of the same lesson
-        first = (number - before - 1) % max(len(here), 1)
-        questions += here[first:] + here[:first]
+        start = (number - before - 1) % max(len(earlier_questions), 1)
+        questions += earlier_questions[start:] + earlier_questions[:start]
     chosen: list[Question] = []
 
-    def rank(wanted: int, question: Question) -> tuple[bool, bool, bool, int, int]:
+    def rank(preferred_lesson: int, question: Question) -> tuple[bool, bool, bool, int, int]:
         again, before = answers.get(question.id, []), int(question.id[:2])
         surprised = (
-            question.id in made
-            and made[question.id].surprised
+            question.id in predictions
+            and predictions[question.id].surprised
             and all(answer.surprised for answer in again)
         )
-        repeats = any(before == int(other.id[:2]) for other in chosen)
+        repeats = any(before == int(earlier.id[:2]) for earlier in chosen)
         return (
             _key(lesson, question) not in recalled,
             not surprised,
             repeats,
             len(again),
-            abs(before - wanted),
+            abs(before - preferred_lesson),
         )
 
-    for wanted in (number - 1, number // 2):
-        left = [question for question in questions if question not in chosen]
-        if not left:
+    for preferred_lesson in (number - 1, number // 2):
+        candidates = [question for question in questions if question not in chosen]
+        if not candidates:
             raise CourseError(
                 _(
                     "no lesson before {lesson} has two predictions with the field `recall`; it"
                     " stands in predictions/NN.toml."
                 ).format(lesson=lesson)
             )
-        chosen.append(min(left, key=functools.partial(rank, wanted)))
+        chosen.append(min(candidates, key=functools.partial(rank, preferred_lesson)))
     return chosen
 
 

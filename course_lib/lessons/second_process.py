@@ -101,19 +101,21 @@ def make_job(
         raise CourseError(
             f"`{name}` has {len(parameters)} parameters, and {len(arguments)} arguments were given."
         )
-    given = dict(zip(parameters, arguments, strict=False)) | {
+    arguments_by_name = dict(zip(parameters, arguments, strict=False)) | {
         key: value for key, value in named.items() if key in parameters
     }
     missing = [
-        key for key, parameter in parameters.items() if key not in given and parameter.needed
+        key
+        for key, parameter in parameters.items()
+        if key not in arguments_by_name and parameter.needed
     ]
     if missing:
         raise CourseError(f"`{name}` lacks an argument for `{missing[0]}`.")
-    grid = _read_grid(grid, given)
+    grid = _read_grid(grid, arguments_by_name)
     tensors, memory, places, ordered, constants = [], bytearray(_GAP), {}, [], {}
     in_order = True
     for key, parameter in parameters.items():
-        value = given.get(key)
+        value = arguments_by_name.get(key)
         if hasattr(value, "untyped_storage") and not parameter.constant:
             if not in_order:
                 raise CourseError(
@@ -124,11 +126,14 @@ def make_job(
             ordered.append(tensors[-1].name)
             continue
         in_order = (
-            in_order and key in given and not parameter.constant and not isinstance(value, str)
+            in_order
+            and key in arguments_by_name
+            and not parameter.constant
+            and not isinstance(value, str)
         )
         if in_order:
             ordered.append(value)
-        elif key in given:
+        elif key in arguments_by_name:
             constants[key] = value
     if not tensors:
         raise CourseError(f"`{name}` was given no tensor, so there is no memory to map.")
@@ -183,8 +188,8 @@ def _read_parameters(kernel: Any) -> tuple[str, dict[str, _Parameter]]:
     }
 
 
-def _read_grid(grid: Any, given: Mapping[str, Any]) -> tuple[int, ...]:
-    grid = grid(dict(given)) if callable(grid) else grid
+def _read_grid(grid: Any, arguments_by_name: Mapping[str, Any]) -> tuple[int, ...]:
+    grid = grid(dict(arguments_by_name)) if callable(grid) else grid
     grid = tuple(int(size) for size in (grid if isinstance(grid, (tuple, list)) else (grid,)))
     programs = int(np.prod(grid, dtype=np.int64))
     if not 1 <= len(grid) <= 3 or min(grid) < 1 or programs > MOST_PROGRAMS:
@@ -228,15 +233,15 @@ def _copy_tensor(
 
 def _name_dtype(dtype: Any) -> str:
     name = str(dtype).removeprefix("torch.")
-    known = {
+    names = {
         "float64": "fp64",
         "float32": "fp32",
         "float16": "fp16",
         "bfloat16": "bf16",
         "bool": "int1",
     }
-    if name in known or name.startswith(("int", "uint")):
-        return known.get(name, name)
+    if name in names or name.startswith(("int", "uint")):
+        return names.get(name, name)
     raise CourseError(
         f"a tensor of {dtype} cannot be mapped; it can be floating point of 16 to 64 bits, integer"
         " or bool."
@@ -338,13 +343,13 @@ def _describe_end(answer: JobAnswer, seconds: float) -> str:
             f"the kernel did not end within {seconds:g} seconds {measured}in the interpreter, and"
             " was stopped. Does a loop wait?"
         )
-    how = (
+    ending = (
         f"with code {answer.exit_code}"
         if answer.exit_code is not None
         else f"({answer.cause_of_end})"
     )
-    said = (answer.printed.strip().splitlines() or ["it printed nothing"])[-1][:300]
-    return f"the process that interprets the kernel ended {how}: {said}"
+    last_line = (answer.printed.strip().splitlines() or ["it printed nothing"])[-1][:300]
+    return f"the process that interprets the kernel ended {ending}: {last_line}"
 
 
 _LONGEST = 1500  # limit on the characters of the process's message
@@ -373,8 +378,8 @@ class _SecondProcess(Machine):
         hooks.patch()
         # Import everything now: a job's process cannot read the course's files any more.
         rooms = [
-            found.name
-            for found in pkgutil.iter_modules(interpreter.__path__, "course_lib.interpreter.")
+            module_info.name
+            for module_info in pkgutil.iter_modules(interpreter.__path__, "course_lib.interpreter.")
         ]
         for name in (
             "ml_dtypes",

@@ -148,12 +148,12 @@ def measure_long_rows(*providers: str) -> Measurement:
     if course_lib.MODE != "gpu":
         stored = measurement.stored(long_rows.KIND).only(providers=providers)
         names = [f"layer_norm{tag}" for tag in SHAPES]
-        wanted = [
+        shape_rows = [
             row
             for row in stored.rows
             if row["op"] in names and SHAPES[row["op"][10:]] == (row["M"], row["N"])
         ]
-        return replace(stored, rows=wanted)
+        return replace(stored, rows=shape_rows)
     result, timed = grid.begin(long_rows.KIND, "fp16", providers, long_rows.PROVIDERS, whole=False)
     for tag, (M, N) in SHAPES.items():
         grid.measure_shape(

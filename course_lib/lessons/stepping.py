@@ -81,7 +81,7 @@ def step(step_id: str) -> None:
 
     Raises: CourseError if there is no such step, or this is not a notebook.
     """
-    wanted = steps.find(step_id)
+    lesson_step = steps.find(step_id)
     frame = sys._getframe(1)
     text = _read_cell(frame.f_code.co_filename)
     if not text:
@@ -91,7 +91,7 @@ def step(step_id: str) -> None:
                 " notebook. `{command}` opens the lessons."
             ).format(id=step_id, command=name_command("lab"))
         )
-    display(check_cell(wanted, text, frame.f_globals))
+    display(check_cell(lesson_step, text, frame.f_globals))
 
 
 def _read_cell(file: str) -> str:
@@ -107,29 +107,31 @@ def _read_cell(file: str) -> str:
     return typed if typed.strip().splitlines() == text.strip().splitlines() else text
 
 
-def check_cell(wanted: Step, text: str, names: dict[str, Any]) -> StepOutcome:
+def check_cell(lesson_step: Step, text: str, names: dict[str, Any]) -> StepOutcome:
     """Check a cell's ``text``. ``names`` are the notebook's variables, for steps that ask for a
     value."""
     try:
         verdict = (
-            _check_value(wanted, text, names)
-            if wanted.kind == "value"
-            else _check_code(wanted, text)
+            _check_value(lesson_step, text, names)
+            if lesson_step.kind == "value"
+            else _check_code(lesson_step, text)
         )
     except CourseError as problem:  # a problem of the machine or the installation
-        return _write_unchecked(wanted, str(problem))
+        return _write_unchecked(lesson_step, str(problem))
     if verdict.status == GRADER_FAULT:
-        return _write_unchecked(wanted, verdict.message, verdict.printed)
-    _passed[wanted.id] = verdict.passed
-    kept = ""
+        return _write_unchecked(lesson_step, verdict.message, verdict.printed)
+    _passed[lesson_step.id] = verdict.passed
+    problem_note = ""
     if verdict.passed:
         try:
-            progress.note_step(wanted.id, _failed[wanted.id] + 1)
+            progress.note_step(lesson_step.id, _failed[lesson_step.id] + 1)
         except OSError as problem:
-            kept = _("It could not be kept in your progress ({problem}).").format(problem=problem)
+            problem_note = _("It could not be kept in your progress ({problem}).").format(
+                problem=problem
+            )
     elif verdict.status != NOT_ATTEMPTED:
-        _failed[wanted.id] += 1
-    return _write(wanted, verdict, kept)
+        _failed[lesson_step.id] += 1
+    return _write(lesson_step, verdict, problem_note)
 
 
 def assert_passed(step_id: str) -> None:
@@ -147,23 +149,25 @@ def warm_lesson(lesson: str) -> None:
         return
     _warmed.add(lesson)
     for kind in dict.fromkeys(
-        wanted.kind for wanted in steps.read_lesson(lesson).values() if wanted.kind != "value"
+        lesson_step.kind
+        for lesson_step in steps.read_lesson(lesson).values()
+        if lesson_step.kind != "value"
     ):
         background.start(lambda kind=kind: warm_steps(kind, course_lib.MODE))
 
 
-def make_plan(wanted: Step, attempt: Try) -> Plan:
+def make_plan(lesson_step: Step, attempt: Try) -> Plan:
     """Convert a try to the grader's form."""
     arguments, is_function = attempt.arguments, isinstance(attempt.arguments, tuple)
     if isinstance(arguments, tuple):
-        parameters = step_cells.list_parameters(wanted.id, wanted.entry_point)
+        parameters = step_cells.list_parameters(lesson_step.id, lesson_step.entry_point)
         names = [
             *parameters,
             *(f"argument {number + 1}" for number in range(len(parameters), len(arguments))),
         ]
         arguments = dict(zip(names, arguments, strict=False))
     return make_try(
-        TryCase(attempt.what, 1, 1, 0, attempt.what, asked=attempt.asked), wanted.entry_point,
+        TryCase(attempt.what, 1, 1, 0, attempt.what, asked=attempt.asked), lesson_step.entry_point,
         {name: _place(name, argument) if isinstance(argument, In | Out) else argument for name,
             argument in arguments.items()},
         attempt.outputs, attempt.within, grid=() if is_function else attempt.grid,
@@ -179,31 +183,41 @@ def _place(name: str, argument: In | Out) -> Tensor:
     return Tensor(name, argument.dtype, argument.shape, strides, start, scratch=start is not None)
 
 
-def _check_code(wanted: Step, text: str) -> Verdict:
-    solved, given = step_cells.make_solved(wanted.id), step_cells.list_given(wanted.id)
+def _check_code(lesson_step: Step, text: str) -> Verdict:
+    solved, given_names = (
+        step_cells.make_solved(lesson_step.id),
+        step_cells.list_given(lesson_step.id),
+    )
     # A slip without a cause is left out: the run itself shows what is wrong, such as an address
     # outside of a tensor or a deadlock.
     slips = tuple(
-        KnownSlip(solved.replace(slip.right, slip.wrong), *slip.word_for(wanted.kind))
-        for slip in wanted.slips
+        KnownSlip(solved.replace(slip.right, slip.wrong), *slip.word_for(lesson_step.kind))
+        for slip in lesson_step.slips
         if slip.cause
     )
-    unsolved, question = step_cells.make_unsolved(wanted.id), make_visible_line(wanted.question)
+    unsolved, question = (
+        step_cells.make_unsolved(lesson_step.id),
+        make_visible_line(lesson_step.question),
+    )
     task = Task(
-        wanted.id, wanted.kind, wanted.entry_point, unsolved, solved, given, question, slips
+        lesson_step.id, lesson_step.kind, lesson_step.entry_point, unsolved, solved, given_names,
+        question, slips,
     )  # fmt: skip
     return check_step(
-        task, text, [make_plan(wanted, attempt) for attempt in wanted.tries], course_lib.MODE
+        task,
+        text,
+        [make_plan(lesson_step, attempt) for attempt in lesson_step.tries],
+        course_lib.MODE,
     )
 
 
-def _check_value(wanted: Step, text: str, names: dict[str, Any]) -> Verdict:
+def _check_value(lesson_step: Step, text: str, names: dict[str, Any]) -> Verdict:
     """Judge the value that the cell assigned. This happens in the notebook's process, where the
     cell ran."""
-    name = wanted.entry_point
-    if _is_unchanged(text, step_cells.make_unsolved(wanted.id), name):
+    name = lesson_step.entry_point
+    if _is_unchanged(text, step_cells.make_unsolved(lesson_step.id), name):
         return Verdict(
-            wanted.id,
+            lesson_step.id,
             NOT_ATTEMPTED,
             "not_attempted",
             _("The cell is as the course wrote it."),
@@ -211,43 +225,43 @@ def _check_value(wanted: Step, text: str, names: dict[str, Any]) -> Verdict:
         )
     if name not in names or not any(_binds(node, name) for node in ast.parse(text).body):
         return _fail_value(
-            wanted,
+            lesson_step,
             _("This cell gives `{name}` no value. The check looks at it by that name.").format(
                 name=name
             ),
             "",
         )
-    assert wanted.accepts is not None  # Step.__post_init__ checks this
-    shown = _describe_value(name, names[name])
+    assert lesson_step.accepts is not None  # Step.__post_init__ checks this
+    value_text = _describe_value(name, names[name])
     try:
-        why_not = wanted.accepts(names[name])
+        why_not = lesson_step.accepts(names[name])
     except WrongForm as unfit:
-        return _fail_value(wanted, join_sentences(shown, make_sentence(str(unfit))), "")
+        return _fail_value(lesson_step, join_sentences(value_text, make_sentence(str(unfit))), "")
     # `accepts` expects a number, and the value may be a text, a list or a tensor
     except Exception as unfit:
         kind = type(names[name]).__name__
         return _fail_value(
-            wanted,
+            lesson_step,
             _("{shown} This step cannot use a value of type `{kind}`: {error}").format(
-                shown=shown, kind=kind, error=f"{type(unfit).__name__}: {unfit}"
+                shown=value_text, kind=kind, error=f"{type(unfit).__name__}: {unfit}"
             ),
             "",
         )
     if why_not:
         return _fail_value(
-            wanted,
-            join_sentences(shown, make_sentence(why_not)),
-            "" if why_not.endswith("?") else wanted.question,
+            lesson_step,
+            join_sentences(value_text, make_sentence(why_not)),
+            "" if why_not.endswith("?") else lesson_step.question,
         )
     return Verdict(
-        wanted.id, PASS, "none", _("The value is right."), mode="value",
-        headline=wanted.write_debrief(names[name]),
+        lesson_step.id, PASS, "none", _("The value is right."), mode="value",
+        headline=lesson_step.write_debrief(names[name]),
     )  # fmt: skip
 
 
-def _fail_value(wanted: Step, words: str, question: str) -> Verdict:
+def _fail_value(lesson_step: Step, words: str, question: str) -> Verdict:
     return Verdict(
-        wanted.id, FAIL, "wrong_values", words, mode="value", headline=words, question=question
+        lesson_step.id, FAIL, "wrong_values", words, mode="value", headline=words, question=question
     )
 
 
@@ -273,10 +287,10 @@ def _show(value: Any) -> str:
 def _is_unchanged(text: str, unsolved: str, name: str) -> bool:
     """Return whether all of the course's statements are there and no other assigns ``name``.
     Comments and layout do not count."""
-    given = {ast.dump(node) for node in ast.parse(unsolved).body}
-    found = {ast.dump(node): node for node in ast.parse(text).body}
-    return given <= found.keys() and not any(
-        _binds(found[dump], name) for dump in found.keys() - given
+    course_statements = {ast.dump(node) for node in ast.parse(unsolved).body}
+    statements = {ast.dump(node): node for node in ast.parse(text).body}
+    return course_statements <= statements.keys() and not any(
+        _binds(statements[dump], name) for dump in statements.keys() - course_statements
     )
 
 
@@ -288,46 +302,48 @@ def _binds(statement: ast.stmt, name: str) -> bool:
     )
 
 
-def _write(wanted: Step, verdict: Verdict, kept: str) -> StepOutcome:
+def _write(lesson_step: Step, verdict: Verdict, problem_note: str) -> StepOutcome:
     words = {PASS: _("passed"), NOT_ATTEMPTED: _("not yet"), FAIL: _("not right yet")}.get(
         verdict.status, _("it does not run")
     )
-    headline = f"{SIGNS[verdict.status]} {_('Step {id}').format(id=wanted.id)}: {words}"
+    headline = f"{SIGNS[verdict.status]} {_('Step {id}').format(id=lesson_step.id)}: {words}"
     if verdict.passed:
-        debrief = verdict.headline or wanted.debrief
+        debrief = verdict.headline or lesson_step.debrief
         parts, lines = [f"<p>{write_inline(debrief)}</p>"], [debrief]
     elif verdict.status == NOT_ATTEMPTED:
-        mark = "REPAIR" if "# REPAIR" in step_cells.make_unsolved(wanted.id) else "YOUR CODE"
-        told = _(
+        mark = "REPAIR" if "# REPAIR" in step_cells.make_unsolved(lesson_step.id) else "YOUR CODE"
+        instruction = _(
             "The part marked {mark} is as the course wrote it. Change it, then run this cell: it is"
             " checked at once."
         ).format(mark=mark)
-        parts, lines = [f"<p>{told}</p>"], [told]
+        parts, lines = [f"<p>{instruction}</p>"], [instruction]
     else:
-        parts, lines = _write_failure(wanted, verdict)
-    if kept:
-        parts.append(f"<p>{html.escape(kept)}</p>")
-        lines.append(kept)
+        parts, lines = _write_failure(lesson_step, verdict)
+    if problem_note:
+        parts.append(f"<p>{html.escape(problem_note)}</p>")
+        lines.append(problem_note)
     if verdict.passed:
-        parts.append(_write_answer(wanted, _("One answer")))
-    elif _failed[wanted.id] >= _SHOW_ANSWER_AFTER and verdict.status != NOT_ATTEMPTED:
-        parts.append(_write_answer(wanted, _("Show one answer")))
+        parts.append(_write_answer(lesson_step, _("One answer")))
+    elif _failed[lesson_step.id] >= _SHOW_ANSWER_AFTER and verdict.status != NOT_ATTEMPTED:
+        parts.append(_write_answer(lesson_step, _("Show one answer")))
     return _make_outcome(
         headline, parts, lines, _LOOKS.get(verdict.status, "bad"), passed=verdict.passed
     )
 
 
-def _write_failure(wanted: Step, verdict: Verdict) -> tuple[list[str], list[str]]:
+def _write_failure(lesson_step: Step, verdict: Verdict) -> tuple[list[str], list[str]]:
     parts = [f"<p><b>{write_inline(verdict.headline)}</b></p>"]
     lines = [verdict.headline]
-    if (first := verdict.first) is not None:
-        if first.case:
-            parts.append(f"<div>{_('Tried: {what}.').format(what=write_inline(first.case))}</div>")
-            lines.append(_("Tried: {what}.").format(what=first.case))
-        if first.element:
+    if (first_failure := verdict.first) is not None:
+        if first_failure.case:
+            parts.append(
+                f"<div>{_('Tried: {what}.').format(what=write_inline(first_failure.case))}</div>"
+            )
+            lines.append(_("Tried: {what}.").format(what=first_failure.case))
+        if first_failure.element:
             numbers = {
-                _("expected {element}").format(element=first.element): first.want,
-                _("got"): first.got,
+                _("expected {element}").format(element=first_failure.element): first_failure.want,
+                _("got"): first_failure.got,
             }
             rows = "".join(
                 f"<tr><td>{html.escape(name)}</td><td><code>{_show_number(value)}</code></td></tr>"
@@ -336,18 +352,22 @@ def _write_failure(wanted: Step, verdict: Verdict) -> tuple[list[str], list[str]
             parts.append(f"<table>{rows}</table>")
             lines += [f"{name}: {_show_number(value)}" for name, value in numbers.items()]
         words = (
-            _count_wrong(first.element, first.wrong, first.size)
-            if first.element
-            else _make_sentence(first.words)
+            _count_wrong(first_failure.element, first_failure.wrong, first_failure.size)
+            if first_failure.element
+            else _make_sentence(first_failure.words)
         )
         if words:
             parts.append(f"<p>{write_inline(words)}</p>")
             lines.append(words)
     if verdict.place is not None:
-        shown = quote_line(verdict.place)
-        marked = html.escape(shown.source[shown.start : shown.end])
-        code = f"{html.escape(shown.source[: shown.start])}<u>{marked}</u>{html.escape(shown.source[shown.end :])}"  # noqa: E501
-        below = f"{shown.below}{shown.carets} {shown.label}".rstrip() if shown.carets else ""
+        quotation = quote_line(verdict.place)
+        marked = html.escape(quotation.source[quotation.start : quotation.end])
+        code = f"{html.escape(quotation.source[: quotation.start])}<u>{marked}</u>{html.escape(quotation.source[quotation.end :])}"  # noqa: E501
+        below = (
+            f"{quotation.below}{quotation.carets} {quotation.label}".rstrip()
+            if quotation.carets
+            else ""
+        )
         elsewhere = bool(verdict.place.label)
         where = _("The error shows in line {line}:") if elsewhere else _("Line {line}:")
         on_page = (
@@ -356,8 +376,10 @@ def _write_failure(wanted: Step, verdict: Verdict) -> tuple[list[str], list[str]
             else _("Line {line} of this cell:")
         )
         where, on_page = (words.format(line=verdict.place.line) for words in (where, on_page))
-        lines += [where, f"{shown.gutter}{shown.source}", *([below] if below else [])]
-        parts.append(f"<div>{on_page}</div><pre>{shown.gutter}{code}\n{html.escape(below)}</pre>")
+        lines += [where, f"{quotation.gutter}{quotation.source}", *([below] if below else [])]
+        parts.append(
+            f"<div>{on_page}</div><pre>{quotation.gutter}{code}\n{html.escape(below)}</pre>"
+        )
     if verdict.question:
         parts.append(f"<p>{write_inline(verdict.question)}</p>")
         lines.append(verdict.question)
@@ -388,15 +410,17 @@ def _count_wrong(element: str, wrong: int, size: int) -> str:
     return words.format(wrong=wrong, size=size, name=element.split("[")[0])
 
 
-def _write_answer(wanted: Step, title: str) -> str:
-    code = html.escape(step_cells.read_answer(wanted.id))
+def _write_answer(lesson_step: Step, title: str) -> str:
+    code = html.escape(step_cells.read_answer(lesson_step.id))
     return f"<details><summary>{title}</summary><pre>{code}</pre></details>"
 
 
-def _write_unchecked(wanted: Step, words: str, printed: str = "") -> StepOutcome:
+def _write_unchecked(lesson_step: Step, words: str, printed: str = "") -> StepOutcome:
     """Write the outcome of a step that could not be checked. It counts neither as passed nor as
     failed."""
-    headline = f"{SIGNS[GRADER_FAULT]} {_('Step {id}').format(id=wanted.id)}: {_('not checked')}"
+    headline = (
+        f"{SIGNS[GRADER_FAULT]} {_('Step {id}').format(id=lesson_step.id)}: {_('not checked')}"
+    )
     parts = [
         f"<p>{write_inline(words)}</p>",
         f"<pre>{html.escape(printed)}</pre>" if printed else "",
@@ -414,12 +438,14 @@ def _make_outcome(
 
 def count_passed(lesson: str) -> str:
     """Write "2 of 4 steps passed"; return "" for a lesson without steps."""
-    here = steps.read_lesson(lesson)
-    passed = progress.read_steps().keys() & here.keys()
+    lesson_steps = steps.read_lesson(lesson)
+    passed = progress.read_steps().keys() & lesson_steps.keys()
     return (
         _("{passed} of {steps} passed").format(
-            passed=len(passed), steps=format_count(len(here), "step"), step_count=len(here)
+            passed=len(passed),
+            steps=format_count(len(lesson_steps), "step"),
+            step_count=len(lesson_steps),
         )
-        if here
+        if lesson_steps
         else ""
     )

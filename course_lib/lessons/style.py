@@ -77,9 +77,9 @@ def text_on(colour: str) -> str:
     return "#000000" if contrast("#000000", colour) >= contrast("#FFFFFF", colour) else "#FFFFFF"
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(colour: str, background: str) -> float:
     """Return the WCAG 2.2 contrast ratio of two colours "#RRGGBB", between 1 and 21."""
-    low, high = sorted((_luminance(one), _luminance(other)))
+    low, high = sorted((_luminance(colour), _luminance(background)))
     return (high + 0.05) / (low + 0.05)
 
 

@@ -35,8 +35,8 @@ _ROWS = 32768  # rows of the matrix for which registers are counted
 def draw(rows: int, columns: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
     """Return two fp32 matrices of normal numbers: dy, and xhat or x."""
     generator = torch.Generator().manual_seed(seed)
-    dy, other = (torch.randn(rows, columns, generator=generator) for _ in range(2))
-    return dy, other
+    dy, matrix = (torch.randn(rows, columns, generator=generator) for _ in range(2))
+    return dy, matrix
 
 
 def run_dw(kernel: Any, seeds: Iterable[int] = range(20)) -> list[Interleaving]:
@@ -160,7 +160,7 @@ def list_registers(columns: int) -> dict[str, tuple[int, int]]:
         columns,
     ]
     constants = {"CENTRED": True, "HAS_W": True, "FULL": True, "STAGES": settings.stages} | tile
-    found = {
+    registers = {
         "the course's": _count_registers(
             norm_backward_persistent_kernel, arguments, constants, settings.num_warps
         )
@@ -170,10 +170,10 @@ def list_registers(columns: int) -> dict[str, tuple[int, int]]:
         arguments, constants = order_arguments(
             "13b", _ROWS, columns, make_pointers("13b", "fp16") | tile
         )
-        found["yours"] = _count_registers(
+        registers["yours"] = _count_registers(
             learners_kernel("13b"), arguments, constants, settings.num_warps
         )
-    return found
+    return registers
 
 
 def _count_registers(
@@ -192,9 +192,9 @@ def compare_designs() -> dict[str, float]:
     want = compute_gradients()
     errors = {}
     for algorithm in ("locked", "two-stage", "persistent"):
-        found = layer_norm_backward(dy, x, None, mean, rstd, algorithm=algorithm)
-        pairs = zip(found, (want.dx, want.dw, want.db), strict=True)
+        gradients = layer_norm_backward(dy, x, None, mean, rstd, algorithm=algorithm)
+        pairs = zip(gradients, (want.dx, want.dw, want.db), strict=True)
         errors[algorithm] = max(
-            float(np.abs(reference.float64(got) - right).max()) for got, right in pairs
+            float(np.abs(reference.float64(actual) - right).max()) for actual, right in pairs
         )
     return errors

@@ -41,10 +41,10 @@ def write_lessons(home: Path) -> Path:
         _translate_cells(notebook, f"lesson{file.name[:2]}", "../images/")
         ours = _list_cells(notebook)
         if target.exists():
-            theirs = _read(target)
-            if theirs.get("metadata", {}).get(_WRITTEN) == ours:
+            written = _read(target)
+            if written.get("metadata", {}).get(_WRITTEN) == ours:
                 continue
-            if theirs.get("metadata", {}).get(_WRITTEN) != _list_cells(theirs):
+            if written.get("metadata", {}).get(_WRITTEN) != _list_cells(written):
                 keep_copy(target, paths.state() / "kept", datetime.now())
         _renew_stills(notebook)
         notebook["metadata"][_WRITTEN] = ours
@@ -84,9 +84,11 @@ def _renew_stills(notebook: dict[str, Any]) -> None:
     together."""
     for cell in notebook["cells"]:
         if called := _STILL.findall("".join(cell["source"])) if cell["cell_type"] == "code" else []:
-            name, which = called[-1]
-            shown = (predict if name == "predict" else exercise)(which)._repr_mimebundle_()
-            still = {kind: text for kind, text in shown.items() if kind.startswith("text/")}
+            name, identifier = called[-1]
+            still_outputs = (predict if name == "predict" else exercise)(
+                identifier
+            )._repr_mimebundle_()
+            still = {kind: text for kind, text in still_outputs.items() if kind.startswith("text/")}
             cell["outputs"] = [
                 nbformat.from_dict({"output_type": "display_data", "data": still, "metadata": {}})
             ]
@@ -101,7 +103,7 @@ def _list_cells(notebook: dict[str, Any]) -> list[str]:
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        return found if isinstance(found, dict) else {}
+        notebook = json.loads(file.read_text(encoding="utf-8"))
+        return notebook if isinstance(notebook, dict) else {}
     except ValueError:
         return {}  # damaged: it is kept as a copy, and written anew

@@ -115,26 +115,29 @@ def find_gradients(
     """Return the gradients of x, w and b for a loss of y and x: first those of ``function``, then
     those of PyTorch."""
     w, b = draw(N, seed=1, mean=1.0), draw(N, seed=2)
-    mine, true = (
+    inputs, true_inputs = (
         [t.detach().clone().requires_grad_() for t in (start, w, b)] for start in (x, x.float())
     )
     ours = torch.autograd.grad(
-        loss_of(function.apply(*mine, EPS), mine[0]), mine, allow_unused=True
+        loss_of(function.apply(*inputs, EPS), inputs[0]), inputs, allow_unused=True
     )
-    theirs = torch.autograd.grad(
-        loss_of(F.layer_norm(true[0], (N,), true[1], true[2], EPS), true[0]), true
+    true_gradients = torch.autograd.grad(
+        loss_of(
+            F.layer_norm(true_inputs[0], (N,), true_inputs[1], true_inputs[2], EPS), true_inputs[0]
+        ),
+        true_inputs,
     )
-    return [list(ours), list(theirs)]
+    return [list(ours), list(true_gradients)]
 
 
 def agrees(function: Function, loss_of: Callable[[Tensor, Tensor], Tensor], x: Tensor) -> bool:
     """Return whether all three gradients equal PyTorch's, up to rounding."""
     limits = (2e-3 if x.dtype == torch.float16 else 2e-5, 2e-5, 2e-5)
     return all(
-        got is not None
+        actual is not None
         and want is not None
-        and bool((got - want).abs().max() <= limit * want.abs().max())
-        for got, want, limit in zip(*find_gradients(function, loss_of, x), limits, strict=True)
+        and bool((actual - want).abs().max() <= limit * want.abs().max())
+        for actual, want, limit in zip(*find_gradients(function, loss_of, x), limits, strict=True)
     )
 
 
@@ -164,8 +167,10 @@ def differentiate_twice(norm: Callable[[Tensor, Tensor, Tensor], Tensor]) -> Ten
         for seed, shape in ((4, (M, N)), (1, (N,)), (2, (N,)))
     )
     y = x + norm(x, w, b)
-    (first,) = torch.autograd.grad((y * y * draw(M, N, seed=5)).sum(), x, create_graph=True)
-    first.square().sum().backward()
+    (first_gradient,) = torch.autograd.grad(
+        (y * y * draw(M, N, seed=5)).sum(), x, create_graph=True
+    )
+    first_gradient.square().sum().backward()
     assert x.grad is not None
     return x.grad
 
@@ -175,10 +180,10 @@ def survives_twice(function: Function) -> bool:
     refused with an error."""
     want = differentiate_twice(lambda x, w, b: F.layer_norm(x, (N,), w, b, EPS))
     try:
-        got = differentiate_twice(lambda x, w, b: function.apply(x, w, b, EPS))
+        actual = differentiate_twice(lambda x, w, b: function.apply(x, w, b, EPS))
     except RuntimeError:
         return True
-    return bool((got - want).abs().max() <= 1e-3 * want.abs().max())
+    return bool((actual - want).abs().max() <= 1e-3 * want.abs().max())
 
 
 def list_tests() -> dict[str, Callable[[Function], bool]]:
@@ -215,17 +220,17 @@ LOSSES: dict[str, Loss] = {
 
 def find_dy_strides(loss_of: Loss) -> tuple[int, ...]:
     """Return the strides of dy, the gradient that the loss sends back to y of shape (M, N)."""
-    seen = []
+    strides_seen = []
     y = draw(M, N, seed=4).requires_grad_() * 1
-    y.register_hook(lambda dy: seen.append(tuple(dy.stride())))
+    y.register_hook(lambda dy: strides_seen.append(tuple(dy.stride())))
     loss_of(y).backward()
-    return seen[0]
+    return strides_seen[0]
 
 
 def count_kept_bytes(norm: Callable[[Tensor, Tensor, Tensor], Tensor], M: int, N: int) -> int:
     """Count the bytes that the graph of norm(x, w, b) keeps besides x, w and b; all are fp32."""
-    given = [draw(*shape, seed=9).requires_grad_() for shape in ((M, N), (N,), (N,))]
-    own = {tensor.untyped_storage().data_ptr() for tensor in given}
+    parameters = [draw(*shape, seed=9).requires_grad_() for shape in ((M, N), (N,), (N,))]
+    parameter_pointers = {tensor.untyped_storage().data_ptr() for tensor in parameters}
     held = {}
 
     def pack(tensor: Tensor) -> Tensor:
@@ -233,9 +238,9 @@ def count_kept_bytes(norm: Callable[[Tensor, Tensor, Tensor], Tensor], M: int, N
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-        y = norm(*given)
+        y = norm(*parameters)
     assert y.requires_grad
-    return sum(size for pointer, size in held.items() if pointer not in own)
+    return sum(size for pointer, size in held.items() if pointer not in parameter_pointers)
 
 
 def find_lie(operator: Any, *arguments: Any) -> str:
@@ -262,13 +267,13 @@ def list_operations_around(operator: Callable[[Tensor], Tensor], x: Tensor) -> l
     from functorch.compile import make_boxed_func
     from torch._dynamo.backends.common import aot_autograd
 
-    found: list[str] = []
+    operation_names: list[str] = []
 
     def keep(graph: Any, inputs: Any) -> Any:
         for node in graph.graph.nodes:
             if node.op == "call_function":
                 names = f"({', '.join(node.kwargs['kwargs'])})" if "kwargs" in node.kwargs else ""
-                found.append(str(getattr(node.target, "__name__", node.target)) + names)
+                operation_names.append(str(getattr(node.target, "__name__", node.target)) + names)
         values = [output.meta["val"] for output in graph.graph.output_node().args[0]]
         return make_boxed_func(
             lambda *_: [
@@ -287,4 +292,4 @@ def list_operations_around(operator: Callable[[Tensor], Tensor], x: Tensor) -> l
         )(x)
     finally:
         logger.disabled = before
-    return found
+    return operation_names

@@ -211,32 +211,32 @@ def _check(
             " element, but got normalized_shape = []"
         )
     if input.shape[-len(shape) :] != shape:
-        wanted = ", ".join(map(str, ["*", *shape]))
+        expected_shape = ", ".join(map(str, ["*", *shape]))
         raise RuntimeError(
-            f"Given normalized_shape={list(shape)}, expected input with shape [{wanted}], but got"
-            f" input of size{list(input.shape)}"
+            f"Given normalized_shape={list(shape)}, expected input with shape [{expected_shape}],"
+            f" but got input of size{list(input.shape)}"
         )
     if input.dtype not in _DTYPES:
         raise NotImplementedError(
             f'"{name}" not implemented for {input.dtype}: it takes fp16, bf16, fp32 and fp64'
         )
-    for which, tensor in parameters.items():
+    for parameter, tensor in parameters.items():
         if tensor is None:
             continue
         if tensor.shape != shape:
             raise RuntimeError(
-                f"Expected {which} to be of same shape as normalized_shape, but got {which} of"
-                f" shape {list(tensor.shape)} and normalized_shape = {list(shape)}"
+                f"Expected {parameter} to be of same shape as normalized_shape, but got"
+                f" {parameter} of shape {list(tensor.shape)} and normalized_shape = {list(shape)}"
             )
         if tensor.dtype not in _DTYPES:
             raise NotImplementedError(
-                f'"{name}" not implemented for a {which} of {tensor.dtype}: it takes fp16, bf16,'
-                " fp32 and fp64"
+                f'"{name}" not implemented for a {parameter} of {tensor.dtype}: it takes fp16,'
+                " bf16, fp32 and fp64"
             )
         if tensor.device != input.device:
             raise RuntimeError(
-                f"Expected all tensors on one device, but {which} is on {tensor.device} and input"
-                f" on {input.device}"
+                f"Expected all tensors on one device, but {parameter} is on {tensor.device} and"
+                f" input on {input.device}"
             )
 
 
@@ -257,13 +257,13 @@ def _describe(tensor: Tensor) -> str:
 
 
 def _cast_for_autocast(
-    input: Tensor, *others: Tensor | None
+    input: Tensor, *parameters: Tensor | None
 ) -> tuple[Tensor, *tuple[Tensor | None, ...]]:
     """Cast the arguments of layer_norm to fp32 where autocast does: on a GPU. Autocast never
     changes rms_norm."""
     if not input.is_cuda or input.dtype == torch.float64 or not torch.is_autocast_enabled("cuda"):
-        return input, *others
-    return input.float(), *(tensor if tensor is None else tensor.float() for tensor in others)
+        return input, *parameters
+    return input.float(), *(tensor if tensor is None else tensor.float() for tensor in parameters)
 
 
 def _view_as_matrix(tensor: Tensor, N: int) -> Tensor:
@@ -313,14 +313,14 @@ def _choose_eager(
     function: type[torch.autograd.Function],
     forward: Callable,
     input: Tensor,
-    *others: Tensor | None,
+    *parameters: Tensor | None,
 ) -> Callable | None:
     """Return the function to call for plain tensors outside torch.compile; None if the operator is
     needed."""
     if torch.compiler.is_compiling() or torch._C._len_torch_dispatch_stack():
         return None
     needs_gradient = False
-    for tensor in (input, *others):
+    for tensor in (input, *parameters):
         if tensor is not None:
             if type(tensor) not in _PLAIN:
                 return None

@@ -77,7 +77,7 @@ def layer_norm(x, w=None, b=None, eps: float = 1e-5) -> LayerNormResult:
 
     Source: Ba, Kiros and Hinton 2016, "Layer Normalization".
     """
-    x, w, b = _checked(x, w, b)
+    x, w, b = _check_inputs(x, w, b)
     mean = x.mean(axis=1)
     deviation = x - mean[:, None]
     var = (deviation**2).mean(axis=1)
@@ -97,7 +97,7 @@ def rms_norm(x, w=None, eps: float = 1e-5) -> RMSNormResult:
 
     Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization".
     """
-    x, w, _ = _checked(x, w, None)
+    x, w, _ = _check_inputs(x, w, None)
     rstd = 1.0 / np.sqrt((x**2).mean(axis=1) + eps)
     return RMSNormResult(x * rstd[:, None] * w, rstd)
 
@@ -121,7 +121,7 @@ def layer_norm_vjp(dy, x, w=None, eps: float = 1e-5) -> LayerNormVJP:
     Source: Ba, Kiros and Hinton 2016, "Layer Normalization"; lesson 10 derives the formula and
     sympy proves it.
     """
-    x, w, _ = _checked(x, w, None)
+    x, w, _ = _check_inputs(x, w, None)
     dy = _cotangent(dy, x)
     mean = x.mean(axis=1, keepdims=True)
     rstd = 1.0 / np.sqrt(((x - mean) ** 2).mean(axis=1, keepdims=True) + eps)
@@ -150,7 +150,7 @@ def rms_norm_vjp(dy, x, w=None, eps: float = 1e-5) -> RMSNormVJP:
     Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization"; lesson 10 derives the
     formula.
     """
-    x, w, _ = _checked(x, w, None)
+    x, w, _ = _check_inputs(x, w, None)
     dy = _cotangent(dy, x)
     rstd = 1.0 / np.sqrt((x**2).mean(axis=1, keepdims=True) + eps)
     xhat = x * rstd
@@ -202,7 +202,7 @@ def _cotangent(dy, x: np.ndarray) -> np.ndarray:
     return dy
 
 
-def _checked(x, w, b) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _check_inputs(x, w, b) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     x = float64(x)
     if x.ndim != 2 or x.shape[1] == 0:
         raise ValueError(

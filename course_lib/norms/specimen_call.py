@@ -43,12 +43,14 @@ def _check_arguments(
 ) -> None:
     for name, value in {**matrices, **vectors}.items():
         if not isinstance(value, Tensor) or not value.is_floating_point():
-            got = (
+            actual = (
                 f"a tensor of {value.dtype}"
                 if isinstance(value, Tensor)
                 else f"`{type(value).__name__}`"
             )
-            raise TypeError(f"{call}: {name} has to be a tensor of a floating dtype, and is {got}")
+            raise TypeError(
+                f"{call}: {name} has to be a tensor of a floating dtype, and is {actual}"
+            )
     x = matrices["x"]
     if x.ndim == 0 or x.numel() == 0:
         raise ValueError(

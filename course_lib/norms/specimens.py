@@ -48,25 +48,25 @@ def _in_double(x: Tensor) -> tuple[Tensor, Tensor]:
     return mean.float(), var.float()
 
 
-def _merged(x: Tensor, block: int) -> tuple[Tensor, Tensor]:
+def _merge_blocks(x: Tensor, block: int) -> tuple[Tensor, Tensor]:
     """Compute a Welford state per block and merge the states as Chan does."""
     n, mean, M2 = 0, torch.zeros_like(x[:, :1]), torch.zeros_like(x[:, :1])
     for piece in x.split(block, dim=1):
         m = piece.shape[1]
-        other, var = two_pass(piece)
-        apart = other - mean
+        piece_mean, var = two_pass(piece)
+        apart = piece_mean - mean
         mean = mean + apart * (m / (n + m))
         M2 = M2 + var * m + apart.square() * (n * m / (n + m))
         n += m
     return mean, M2 / n
 
 
-def _shifted(x: Tensor) -> tuple[Tensor, Tensor]:
+def _shift_and_sum(x: Tensor) -> tuple[Tensor, Tensor]:
     """Compute the statistics in one pass over the differences from the mean of the row's first
     numbers."""
-    first = x[:, :32].mean(1, keepdim=True)
-    mean, squares = (x - first).mean(1, keepdim=True), (x - first).square().mean(1, keepdim=True)
-    return first + mean, (squares - mean.square()).clamp(min=0)
+    shift = x[:, :32].mean(1, keepdim=True)
+    mean, squares = (x - shift).mean(1, keepdim=True), (x - shift).square().mean(1, keepdim=True)
+    return shift + mean, (squares - mean.square()).clamp(min=0)
 
 
 def padded(x: Tensor, block: int = 0, divide_by_lanes: bool = False) -> tuple[Tensor, Tensor]:
@@ -80,10 +80,10 @@ def padded(x: Tensor, block: int = 0, divide_by_lanes: bool = False) -> tuple[Te
     """
     N = x.shape[1]
     lanes = -(-N // block) * block if block else 1 << (N - 1).bit_length()
-    of = lanes if divide_by_lanes else N
+    divisor = lanes if divide_by_lanes else N
     row = torch.nn.functional.pad(x, (0, lanes - N))
-    mean = row.sum(1, keepdim=True) / of
-    return mean, (row - mean).square().sum(1, keepdim=True) / of
+    mean = row.sum(1, keepdim=True) / divisor
+    return mean, (row - mean).square().sum(1, keepdim=True) / divisor
 
 
 def one_pass(
@@ -175,11 +175,15 @@ def forward_by_offsets(
     """
     matrix = x.reshape(-1, x.shape[-1])
     N = x.shape[-1]
-    found = _read(
+    gathered = _read(
         matrix, N if rows == "N" else matrix.stride(0), 1 if columns == "1" else matrix.stride(1)
     )
     true = matrix.float()
-    return _normalise(true if only_again else found, found, w, b, eps).reshape(x.shape).to(x.dtype)
+    return (
+        _normalise(true if only_again else gathered, gathered, w, b, eps)
+        .reshape(x.shape)
+        .to(x.dtype)
+    )
 
 
 def _forward_written_with_strides_of_x(x: Tensor, w: Tensor, b: Tensor, eps: float) -> Tensor:
@@ -321,10 +325,12 @@ def _backward_in_grid_of_floor(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Launch M // rows programs. The remaining rows get no dx, and are missing in dw and db."""
     N = x.shape[-1]
-    done = x.reshape(-1, N).shape[0] // rows * rows
+    covered = x.reshape(-1, N).shape[0] // rows * rows
     dx, dw, db = torch.zeros_like(x.reshape(-1, N)), torch.zeros_like(w), torch.zeros_like(w)
-    if done:
-        dx[:done], dw, db = backward(dy.reshape(-1, N)[:done], x.reshape(-1, N)[:done], w, eps)
+    if covered:
+        dx[:covered], dw, db = backward(
+            dy.reshape(-1, N)[:covered], x.reshape(-1, N)[:covered], w, eps
+        )
     return dx.reshape(x.shape), dw, db
 
 
@@ -374,9 +380,9 @@ _LOST = 2.0**-17
 FORWARD: dict[str, Callable[..., Tensor]] = {
     "right": forward,
     "right in fp64": partial(forward, statistics=_in_double),
-    "right by merging": partial(forward, statistics=partial(_merged, block=16)),
+    "right by merging": partial(forward, statistics=partial(_merge_blocks, block=16)),
     "right in blocks": partial(forward, statistics=partial(_two_pass_in_blocks, block=32)),
-    "right shifted": partial(forward, statistics=_shifted),
+    "right shifted": partial(forward, statistics=_shift_and_sum),
     "right approximate": partial(forward, nudge=_NUDGE),
     "right in other memory": _forward_in_other_memory,
     "padded row": partial(forward, statistics=padded),

@@ -68,7 +68,7 @@ def total(x: np.ndarray, order: str = "sequential") -> np.ndarray:
         return running
     if order not in ORDERS:
         raise ValueError(f"the orders are {', '.join(ORDERS)}; you asked for {order!r}.")
-    x = _padded(x, _levels(x.shape[-1]))
+    x = _pad(x, _levels(x.shape[-1]))
     while x.shape[-1] > 1:
         half = x.shape[-1] // 2
         x = x[..., 0::2] + x[..., 1::2] if order == "pairwise" else x[..., :half] + x[..., half:]
@@ -91,7 +91,7 @@ def naive(x, dtype: DTypeLike = np.float32, order: str = "pairwise") -> Statisti
     If dtype is narrower than fp32, the two means accumulate in fp32, as PyTorch's do, and round
     once at the end. A row is read four times and written twice.
     """
-    x = _rounded(x, dtype)
+    x = _round(x, dtype)
     wide = np.float32 if x.dtype.itemsize < 4 else x.dtype
     n = np.asarray(x.shape[-1]).astype(wide)
     mean = (total(x.astype(wide), order) / n).astype(dtype)
@@ -103,7 +103,7 @@ def naive(x, dtype: DTypeLike = np.float32, order: str = "pairwise") -> Statisti
 def one_pass(x, dtype: DTypeLike = np.float32, order: str = "sequential") -> Statistics:
     """Compute ``E[x^2] - E[x]^2`` in one read. The variance is not clamped: when cancellation takes
     all digits, it may be negative."""
-    x = _rounded(x, dtype)
+    x = _round(x, dtype)
     n = _number(x.shape[-1], x)
     mean = total(x, order) / n
     return Statistics(mean, total(x * x, order) / n - mean * mean)
@@ -118,15 +118,15 @@ def shifted_one_pass(
     Args:
         shift: one number per row, shape (...); None takes the first element of the row.
     """
-    x = _rounded(x, dtype)
-    shift = x[..., 0] if shift is None else _rounded(shift, dtype)
+    x = _round(x, dtype)
+    shift = x[..., 0] if shift is None else _round(shift, dtype)
     shifted = one_pass(x - shift[..., None], dtype, order)
     return Statistics(shifted.mean + shift, shifted.var)
 
 
 def two_pass(x, dtype: DTypeLike = np.float32, order: str = "sequential") -> Statistics:
     """Compute the mean, then the mean of ``(x - mean)^2``. Two reads."""
-    x = _rounded(x, dtype)
+    x = _round(x, dtype)
     n = _number(x.shape[-1], x)
     mean = total(x, order) / n
     deviation = x - mean[..., None]
@@ -138,7 +138,7 @@ def welford(x, dtype: DTypeLike = np.float32) -> Statistics:
 
     Source: Welford 1962, "Note on a Method for Calculating Corrected Sums of Squares and Products".
     """
-    x = _rounded(x, dtype)
+    x = _round(x, dtype)
     state = empty(x.shape[:-1], dtype)
     for column in range(x.shape[-1]):
         state = welford_update(state, x[..., column])
@@ -196,7 +196,7 @@ def partials(x, dtype: DTypeLike = np.float32, block: int = 1) -> Partial:
 
     Raises: ValueError if block is below 1.
     """
-    x = _rounded(x, dtype)
+    x = _round(x, dtype)
     if block < 1:
         raise ValueError(f"a block has at least one element; you asked for {block}.")
     n = x.shape[-1]
@@ -218,7 +218,7 @@ def merged(parts: Partial) -> Partial:
     """Merge all partials along the last axis into one, neighbours first. A partial without a
     neighbour is merged with an empty one."""
     levels = _levels(parts.mean.shape[-1])
-    parts = Partial(*(_padded(array, levels) for array in parts))
+    parts = Partial(*(_pad(array, levels) for array in parts))
     for _ in range(levels):
         parts = merge(
             Partial(*(array[..., 0::2] for array in parts)),
@@ -337,7 +337,7 @@ def bound(
 # ----
 
 
-def _rounded(x, dtype) -> np.ndarray:
+def _round(x, dtype) -> np.ndarray:
     """Return x in ``dtype``, converted by way of float64 because NumPy cannot convert every pair of
     dtypes directly."""
     x = np.asarray(x)
@@ -355,6 +355,6 @@ def _levels(n: int) -> int:
     return (n - 1).bit_length()
 
 
-def _padded(x: np.ndarray, levels: int) -> np.ndarray:
+def _pad(x: np.ndarray, levels: int) -> np.ndarray:
     """Append zeros to the last axis, up to 2^levels elements."""
     return np.concatenate([x, np.zeros((*x.shape[:-1], 2**levels - x.shape[-1]), x.dtype)], axis=-1)

@@ -129,8 +129,8 @@ def time_launch(
                     torch.cuda.empty_cache()  # one graph's memory pool cannot serve another graph
             if timed.passes or timed.share < NEARLY:
                 break
-    except torch.OutOfMemoryError as full:
-        raise NoRoom(str(full).split(".")[0]) from None
+    except torch.OutOfMemoryError as out_of_memory:
+        raise NoRoom(str(out_of_memory).split(".")[0]) from None
     return timed
 
 
@@ -147,12 +147,12 @@ def prepare_gpu(shape: MatrixShape, launch: LaunchChoice) -> Clocks:
     op, dtype = operations.OPERATIONS["layer_norm"], operations.DTYPES[shape.dtype]
     count = grid.count_inputs(shape.M, shape.N, dtype.itemsize)
     inputs = operations.make(shape.M, shape.N, dtype, course_lib.DEVICE, count, (op,))
-    own = LaunchChoice(
+    own_choice = LaunchChoice(
         *tables.resident(shape.N, tuned=choice.find_device_class(inputs[0].x), centred=True)
     )
     clocks = []
-    for one in (launch, own):
-        calls = [_make_call(values, one) for values in inputs]
+    for choice_timed in (launch, own_choice):
+        calls = [_make_call(values, choice_timed) for values in inputs]
         operations.check(op, calls[0](), inputs[0])
         clocks.append(lambda calls=calls: timing.device_us(calls))
     return Clocks(lambda: operations.floor_us(op, inputs), *clocks)

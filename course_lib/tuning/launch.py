@@ -155,21 +155,21 @@ def find_misfit(M: int, N: int, dtype: str, launch: LaunchChoice) -> LaunchFault
         return LaunchFault(
             "lanes_idle", words.format(block=block, columns=N, idle=block - N, least=least)
         )
-    programs, wanted = -(-M // rows), min(M, MULTIPROCESSORS)
-    if programs < wanted:
+    programs, enough = -(-M // rows), min(M, MULTIPROCESSORS)
+    if programs < enough:
         words = _(
             "with {rows} rows a program, {M} rows make {programs}; an {device} has"
             " {multiprocessors} multiprocessors, and fewer rows a program would give {wanted} of"
             " them work"
         )
-        made = _count_programs(programs)
+        programs_text = _count_programs(programs)
         words = words.format(
             rows=rows,
             M=M,
-            programs=made,
+            programs=programs_text,
             device=DEVICE,
             multiprocessors=MULTIPROCESSORS,
-            wanted=wanted,
+            wanted=enough,
         )
         return LaunchFault("too_few_programs", words)
     a_thread = rows * block / (32 * num_warps)
@@ -178,8 +178,8 @@ def find_misfit(M: int, N: int, dtype: str, launch: LaunchChoice) -> LaunchFault
         return LaunchFault(
             "tile_spills", words.format(numbers=f"{a_thread:g}", registers=_MOST_A_THREAD)
         )
-    made = predict(N, dtype, launch)
-    if made.spill_bytes:
+    prediction = predict(N, dtype, launch)
+    if prediction.spill_bytes:
         words = _(
             "a thread gets {numbers} numbers of x and may have {registers} registers: {spill_bytes}"
             " bytes of each thread spill"
@@ -187,20 +187,21 @@ def find_misfit(M: int, N: int, dtype: str, launch: LaunchChoice) -> LaunchFault
         words = words.format(
             numbers=f"{a_thread:g}",
             registers=_count_registers(num_warps),
-            spill_bytes=made.spill_bytes,
+            spill_bytes=prediction.spill_bytes,
         )
         return LaunchFault("tile_spills", words)
-    if made.under_way < WANTED and M * N * ITEMSIZE[dtype] >= MULTIPROCESSORS * WANTED:
+    if prediction.under_way < WANTED and M * N * ITEMSIZE[dtype] >= MULTIPROCESSORS * WANTED:
         words = _(
             "an {device}'s multiprocessor holds {programs} of {warps} ({scarce} leave no room for "
             "more), with {each} of x each: "
             "{under_way} under way, and {wanted} are wanted"
         ).format(
-            device=DEVICE, programs=_count_programs(made.programs), scarce=made.limited_by,
-            each=format_kb(made.tile_bytes),
+            device=DEVICE, programs=_count_programs(prediction.programs),
+            scarce=prediction.limited_by,
+            each=format_kb(prediction.tile_bytes),
             warps=(_("{count} warp") if num_warps == 1
                 else _("{count} warps")).format(count=num_warps),
-            under_way=format_kb(made.under_way), wanted=format_kb(WANTED),
+            under_way=format_kb(prediction.under_way), wanted=format_kb(WANTED),
         )  # fmt: skip
         return LaunchFault("too_little_under_way", words)
     return None
@@ -231,7 +232,7 @@ def predict(N: int, dtype: str, launch: LaunchChoice) -> LaunchPrediction:
     arguments = [x, x, x, x, statistics, statistics, N, 1, N, 1, 4096, N, 1e-5]
     constants = {"HAS_W": True, "HAS_B": True, "ROWS": launch.rows, "BLOCK": launch.block}
     try:
-        made = compile_report(
+        report = compile_report(
             layer_norm_resident_kernel,
             arguments,
             constants,
@@ -246,7 +247,7 @@ def predict(N: int, dtype: str, launch: LaunchChoice) -> LaunchPrediction:
             " smaller tile."
         )
         raise CourseError(words.format(launch=launch, columns=N, error=error)) from None
-    held = residency(ARCH, made.registers, made.shared_bytes, launch.num_warps)
+    held = residency(ARCH, report.registers, report.shared_bytes, launch.num_warps)
     programs = held.warps // launch.num_warps
     scarce = min(held.programs, key=lambda name: held.programs[name])
     words = {
@@ -259,5 +260,9 @@ def predict(N: int, dtype: str, launch: LaunchChoice) -> LaunchPrediction:
         count=held.most if scarce == "warps" else held.programs[scarce], resource=scarce
     )
     return LaunchPrediction(
-        made.registers, made.spill_bytes, programs, limited_by, launch.rows * N * ITEMSIZE[dtype]
+        report.registers,
+        report.spill_bytes,
+        programs,
+        limited_by,
+        launch.rows * N * ITEMSIZE[dtype],
     )

@@ -83,7 +83,14 @@ class PassReport:
         )
         near = "none is stored of this dtype with rows so short or so long."
         if s := self.stored:
-            device = next((one.name for one in DEVICE_CLASSES if one.name in s.device), s.device)
+            device = next(
+                (
+                    device_class.name
+                    for device_class in DEVICE_CLASSES
+                    if device_class.name in s.device
+                ),
+                s.device,
+            )
             beside = f"PyTorch {_format_us(s.torch_us)}, floor {_format_us(s.floor_us)}"
             near = f"{s.M} x {s.N}, {_format_us(s.us)} us, {beside} ({device}, {s.date})"
         return [
@@ -137,28 +144,30 @@ def make_report(
         grid = Grid(
             "shape", (N,), ("ours", "torch"), (Sweep(tuple(op.name for op in ops), rows=M),)
         )
-        taken = grid.measure(dtype=dtype) if timed and course_lib.MODE == "gpu" else None
+        measured = grid.measure(dtype=dtype) if timed and course_lib.MODE == "gpu" else None
         # A tensor of the device "meta" has a shape and no memory. It gets the lines of the class
         # H100.
         x, w = (
-            torch.empty(shape, dtype=DTYPES[dtype], device=course_lib.DEVICE if taken else "meta")
+            torch.empty(
+                shape, dtype=DTYPES[dtype], device=course_lib.DEVICE if measured else "meta"
+            )
             for shape in ((M, N), (N,))
         )
-    except torch.OutOfMemoryError as full:
+    except torch.OutOfMemoryError as out_of_memory:
         raise CourseError(
-            f"the GPU has no room for {M} x {N} in {dtype} ({str(full).split('.')[0]}). Ask for"
-            " fewer rows."
+            f"the GPU has no room for {M} x {N} in {dtype} ({str(out_of_memory).split('.')[0]})."
+            " Ask for fewer rows."
         ) from None
-    rows = read_times(taken.device if taken else H100.name, dtype)
-    passes = [_report_pass(op, x, w, dtype, rows, taken) for op in ops]
+    rows = read_times(measured.device if measured else H100.name, dtype)
+    passes = [_report_pass(op, x, w, dtype, rows, measured) for op in ops]
     return ShapeReport(
         norm,
         M,
         N,
         dtype,
-        taken.device if taken else rows[0]["device"],
+        measured.device if measured else rows[0]["device"],
         (passes[0], passes[1]),
-        taken,
+        measured,
     )
 
 
@@ -171,10 +180,10 @@ def read_times(device: str, dtype: str) -> list[dict[str, Any]]:
     stored = measurement.read_all((forward.KIND, backward.KIND, long_rows.KIND))
     for name in (device, H100.name):
         rows = [
-            row | {"device": one.device, "date": one.date}
-            for one in stored
-            if name in one.device
-            for row in one.rows
+            row | {"device": measured.device, "date": measured.date}
+            for measured in stored
+            if name in measured.device
+            for row in measured.rows
         ]
         if any(row["dtype"] == dtype for row in rows):
             return [row | {"op": row["op"].split(" ")[0]} for row in rows]
@@ -190,10 +199,12 @@ def _report_pass(
     w: torch.Tensor,
     dtype: str,
     rows: list[dict[str, Any]],
-    taken: Measurement | None,
+    measured: Measurement | None,
 ) -> PassReport:
     moved = op.matrices * x.numel() * x.element_size()
-    now = {row["provider"]: row for row in taken.rows if row["op"] == op.name} if taken else {}
+    now = (
+        {row["provider"]: row for row in measured.rows if row["op"] == op.name} if measured else {}
+    )
     floor = next((row["us"] / row["over_floor"] for row in now.values()), None) or _estimate_floor(
         moved, rows
     )
@@ -228,10 +239,14 @@ def _find_nearest(
     """Find the stored time of the nearest shape. A factor in N is as far as its square in M,
     because the launch depends on N."""
     alike = [row for row in rows if (row["op"], row["dtype"]) == (op.name, dtype)]
-    own = [row for row in alike if row["provider"] == "ours"]
-    if not own or not min(row["N"] for row in own) <= N <= max(row["N"] for row in own):
+    our_rows = [row for row in alike if row["provider"] == "ours"]
+    if not our_rows or not min(row["N"] for row in our_rows) <= N <= max(
+        row["N"] for row in our_rows
+    ):
         return None
-    near = min(own, key=lambda row: 2 * abs(math.log2(row["N"] / N)) + abs(math.log2(row["M"] / M)))
+    near = min(
+        our_rows, key=lambda row: 2 * abs(math.log2(row["N"] / N)) + abs(math.log2(row["M"] / M))
+    )
     same = [
         row for row in alike if all(row[key] == near[key] for key in ("M", "N", "device", "date"))
     ]

@@ -122,8 +122,8 @@ assert sets == [2, 1] and find("08-constant").answer == "one set: the row stays"
 # to these threads. On 4 warps, which are 128 threads, a block of 8192 lanes gives each thread 64
 # lanes. Every value that a lane holds, such as its `x` in fp32, is a register of that thread.
 #
-# So on `num_warps` warps a row in fp32 takes BLOCK / (32 * num_warps) registers of each thread: 64
-# on 4 warps, 16 on 16 warps.
+# So a row in fp32 takes BLOCK / (32 * num_warps) registers of each thread: 64 on 4 warps, 16 on 16
+# warps.
 
 # %% [markdown]
 # A thread has at most 255 registers. On 1 warp this row alone would take 256 of each thread. What

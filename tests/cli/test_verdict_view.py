@@ -234,7 +234,7 @@ def test_a_terminal_gets_colour_and_a_link_to_the_file(monkeypatch, tmp_path):
 def test_a_path_that_is_shown_is_found_again(path, monkeypatch, tmp_path):
     monkeypatch.setenv("COURSE_EXERCISES", str(tmp_path / "e"))
     monkeypatch.setenv("COURSE_STATE", str(tmp_path / "s"))
-    assert paths.shown(paths.located(path)) == path
+    assert paths.shown(paths.locate(path)) == path
 
 
 # ---- all five ------------------------------------------------------------------------------------

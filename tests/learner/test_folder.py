@@ -237,7 +237,7 @@ def test_the_folder_is_found_from_inside_and_paths_are_shown_from_it(tmp_path, m
     )
     assert (
         paths.shown(place / EXERCISE) == EXERCISE
-        and paths.located(EXERCISE) == (place / EXERCISE).resolve()
+        and paths.locate(EXERCISE) == (place / EXERCISE).resolve()
     )
     assert paths.shown(Path(os.sep, "etc", "passwd")) == "/etc/passwd"
 

@@ -103,7 +103,7 @@ def test_a_setting_that_there_is_not_is_refused(wrong):
 def test_a_readers_right_kernels_are_drawn_beside_the_courses(exercises):
     for name in ("05a", "05b"):
         solved(exercises, name)
-    state = module.model("var", 64, 256, own=("05a", "05b"))
+    state = module.model("var", 64, 256, learner_ids=("05a", "05b"))
     assert not state.notes and [curve.key for curve in state.curves][-2:] == ["05a", "05b"]
     assert _error(state, "05a") < 1e-6 and _error(state, "05b") < 1e-3
 
@@ -112,10 +112,10 @@ def test_a_readers_wrong_kernel_shows_its_error_and_a_changed_file_is_run_again(
     solved(
         exercises, "05a", ("deviation = tl.where(cols < N, x - mean, 0.0)", "deviation = x - mean")
     )
-    padded = module.model("var", 64, 256, own=("05a",))
+    padded = module.model("var", 64, 256, learner_ids=("05a",))
     assert _error(padded, "05a") > 1e3 and not padded.notes
     solved(exercises, "05a")
-    assert _error(module.model("var", 64, 256, own=("05a",)), "05a") < 1e-6
+    assert _error(module.model("var", 64, 256, learner_ids=("05a",)), "05a") < 1e-6
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_a_readers_wrong_kernel_shows_its_error_and_a_changed_file_is_run_again(
 def test_a_broken_kernel_gives_words(exercises, edits, words):
     if edits:
         solved(exercises, "05a", *edits)
-    state = module.model("var", 64, 256, own=("05a",))
+    state = module.model("var", 64, 256, learner_ids=("05a",))
     (note,) = state.notes
     assert (
         note.startswith("your 05a gave nothing to draw: ")
@@ -154,7 +154,7 @@ def test_a_broken_kernel_gives_words(exercises, edits, words):
 
 def test_a_missing_file_gives_words(exercises):
     (exercises / "ex05b_welford_statistics.py").unlink()
-    (note,) = module.model("var", 64, 256, own=("05b",)).notes
+    (note,) = module.model("var", 64, 256, learner_ids=("05b",)).notes
     assert "there is no file ex05b_welford_statistics.py" in note
 
 

@@ -39,7 +39,7 @@ def test_the_times_are_those_that_were_stored():
 
 def test_a_time_of_another_gpu_is_never_beside_the_learners():
     with pytest.raises(CourseError, match="your 08a would be timed on this one"):
-        make_data(own="08a")
+        make_data(exercise_id="08a")
     if course_lib.MODE != "gpu":
         with pytest.raises(CourseError, match="needs a GPU"):
             make_data(HERE, "08a")

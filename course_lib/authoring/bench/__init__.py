@@ -24,10 +24,10 @@ def run_as_script(
     newest stored measurement."""
     try:
         if sys.argv[1:] == ["--stored"]:
-            taken = measurement.stored(kind)
+            measured = measurement.stored(kind)
         else:
-            taken = measure()
-            print(f"saved to {taken.save()}")
+            measured = measure()
+            print(f"saved to {measured.save()}")
     except CourseError as error:
         sys.exit(f"course: {error}")
-    print(table(taken))
+    print(table(measured))

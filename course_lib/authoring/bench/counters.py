@@ -137,19 +137,19 @@ def measure(cases: Iterable[tuple[str, Shape]] = CASES, dtype: str = "fp16") -> 
         )
     except subprocess.TimeoutExpired as late:
         raise NoProfiler(f"`ncu` took longer than {_SECONDS} seconds.") from late
-    found = list(parse_counters(run.stdout))
-    if run.returncode or len(found) != len(cases):
-        told = "\n".join((run.stdout[-500:] + run.stderr[-1500:]).strip().splitlines()[-6:])
+    kernels_by_case = list(parse_counters(run.stdout))
+    if run.returncode or len(kernels_by_case) != len(cases):
+        last_lines = "\n".join((run.stdout[-500:] + run.stderr[-1500:]).strip().splitlines()[-6:])
         hint = (
             " Reading counters may need the administrator's permission."
             if "ERR_NVGPUCTRPERM" in run.stdout + run.stderr
             else ""
         )
         raise NoProfiler(
-            f"`ncu` ended with exit code {run.returncode}, after {len(found)} of {len(cases)}"
-            f" cases.{hint} It said:\n{told}"
+            f"`ncu` ended with exit code {run.returncode}, after {len(kernels_by_case)} of"
+            f" {len(cases)} cases.{hint} It said:\n{last_lines}"
         )
-    for (op, shape), kernels in zip(cases, found, strict=True):
+    for (op, shape), kernels in zip(cases, kernels_by_case, strict=True):
         for kernel in kernels:
             result.rows.append(
                 {"op": op, "provider": ours.name, "M": shape.M, "N": shape.N, "dtype": dtype}

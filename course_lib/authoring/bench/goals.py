@@ -60,7 +60,7 @@ def compare_with_goals(result: Measurement) -> list[dict]:
 def table(result: Measurement, width: int = tables.WIDTH) -> str:
     """Write a table that compares the course's kernels with the goals and with the best peer."""
     entries = compare_with_goals(result)
-    met, ahead = ([e[key] for e in entries if e[key] is not None] for key in ("met", "ahead"))
+    goals_met, ahead = ([e[key] for e in entries if e[key] is not None] for key in ("met", "ahead"))
     names = [
         ["op", *(e["op"] for e in entries)],
         ["M x N", *(f"{e['M']} x {e['N']}" for e in entries)],
@@ -87,8 +87,8 @@ def table(result: Measurement, width: int = tables.WIDTH) -> str:
             ),
             *tables.in_blocks(names, columns, width),
             *tables.paragraph(
-                f"{sum(met)} of {len(met)} goals met; level with the best peer, or ahead, at"
-                f" {sum(ahead)} of {len(ahead)} shapes",
+                f"{sum(goals_met)} of {len(goals_met)} goals met; level with the best peer, or"
+                f" ahead, at {sum(ahead)} of {len(ahead)} shapes",
                 width,
             ),
         ]

@@ -48,16 +48,16 @@ def find_cliffs(result: Measurement) -> list[tuple[dict, float]]:
     """
     costs = {(row["op"], row["M"], row["N"]): row["over_floor"] for row in result.rows}
     rows, columns = (sorted({row[axis] for row in result.rows}) for axis in ("M", "N"))
-    found = []
+    cliffs = []
     for row in result.rows:
         op, M, N = row["op"], row["M"], row["N"]
         beside = [(op, M, n) for n in _next_to(columns, N)] + [
             (op, m, N) for m in _next_to(rows, M)
         ]
-        known = [costs[shape] for shape in beside if shape in costs]
-        if known and row["over_floor"] > CLIFF * statistics.median(known):
-            found.append((row, row["over_floor"] / statistics.median(known)))
-    return sorted(found, key=lambda entry: -entry[1])
+        neighbour_costs = [costs[shape] for shape in beside if shape in costs]
+        if neighbour_costs and row["over_floor"] > CLIFF * statistics.median(neighbour_costs):
+            cliffs.append((row, row["over_floor"] / statistics.median(neighbour_costs)))
+    return sorted(cliffs, key=lambda entry: -entry[1])
 
 
 def _next_to(values: list[int], value: int) -> list[int]:

@@ -98,7 +98,7 @@ def _make_step(
     graph."""
     text = small.encode(small.fables())
     model: nn.Module = small.build(text, norm, size, device="cuda")
-    codes, wanted = next(small.batches(text, size, 0, "cuda"))
+    codes, targets = next(small.batches(text, size, 0, "cuda"))
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=3e-4, weight_decay=0.0, capturable=mode == "graph"
     )
@@ -107,7 +107,7 @@ def _make_step(
     def step() -> None:
         optimizer.zero_grad()
         with torch.autocast("cuda", dtype=torch.bfloat16, cache_enabled=mode != "graph"):
-            loss = F.cross_entropy(run(codes).flatten(0, 1).float(), wanted.flatten())
+            loss = F.cross_entropy(run(codes).flatten(0, 1).float(), targets.flatten())
         loss.backward()
         optimizer.step()
 

@@ -87,8 +87,8 @@ def write_workflow(folder: Path, exercises: Sequence[str]) -> str:
     file = folder / ".github" / "workflows" / "check.yml"
     if file.exists():
         raise CourseError(f"{file} is there already, and nothing is overwritten. Remove it first.")
-    own = (paths.ROOT / ".github" / "workflows" / "check.yml").read_text(encoding="utf-8")
-    pins = dict(re.findall(r"uses: (\S+)@(.+)", own))
+    own_workflow = (paths.ROOT / ".github" / "workflows" / "check.yml").read_text(encoding="utf-8")
+    pins = dict(re.findall(r"uses: (\S+)@(.+)", own_workflow))
     text = (
         (_TEMPLATES / "workflow" / "check.yml")
         .read_text(encoding="utf-8")
@@ -96,7 +96,7 @@ def write_workflow(folder: Path, exercises: Sequence[str]) -> str:
     )
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(
-        re.sub(r"(\S+)@PINNED", lambda found: f"{found[1]}@{pins[found[1]]}", text),
+        re.sub(r"(\S+)@PINNED", lambda match: f"{match[1]}@{pins[match[1]]}", text),
         encoding="utf-8",
     )
     return (

@@ -66,10 +66,10 @@ def _build(out: Path, lessons: list[str], pyodide: Path | None) -> list[Path]:
         distribution = tab.find_distribution(pyodide)  # before all that takes time
         in_tab = TabParts(distribution, compiler_answers.collect(tab.list_lessons()))
     out = out.resolve()
-    others = LANGUAGES.keys() - {"en"} if choose_language() == "en" else set()
-    if others:
+    other_languages = LANGUAGES.keys() - {"en"} if choose_language() == "en" else set()
+    if other_languages:
         os.environ[LANGUAGE_SWITCH] = "yes"
-    places = {language: out.with_name(f"{out.name}-{language}") for language in others}
+    places = {language: out.with_name(f"{out.name}-{language}") for language in other_languages}
     # a language holds for a whole process
     command = [
         sys.executable,

@@ -49,14 +49,14 @@ class TabParts:
 
 def build(
     out: Path,
-    wanted: Collection[str] = (),
+    numbers: Collection[str] = (),
     source: CourseSource | None = None,
     in_tab: TabParts | None = None,
 ) -> list[Path]:
     """Write the site into ``out``, in place of its old content.
 
     Args:
-        wanted: the numbers of lessons, such as "03"; none means all.
+        numbers: the numbers of lessons, such as "03"; none means all.
         in_tab: with what the lessons run in the browser, in ``out/tab``; None leaves this out.
 
     Returns: the site's pages.
@@ -75,12 +75,12 @@ def build(
             tab_bytes=tab.count_bytes(staged / "_extra" / "tab"),
             bf16_in_tab=in_tab.pyodide.has_bf16,
         )
-    stage(staged, wanted, source)
+    stage(staged, numbers, source)
     run_sphinx(staged, out)
     return sorted(page for page in out.rglob("*.html") if out / "tab" not in page.parents)
 
 
-def stage(folder: Path, wanted: Collection[str], source: CourseSource) -> None:
+def stage(folder: Path, numbers: Collection[str], source: CourseSource) -> None:
     """Write everything that Sphinx reads into ``folder``.
 
     Raises: CourseError if there is no such lesson, or a page cannot be made.
@@ -88,11 +88,11 @@ def stage(folder: Path, wanted: Collection[str], source: CourseSource) -> None:
     files = [
         file
         for file in sorted(paths.NOTEBOOKS.glob("*.ipynb"))
-        if not wanted or file.name[:2] in wanted
+        if not numbers or file.name[:2] in numbers
     ]
-    if not files or len(files) < len(set(wanted)):
+    if not files or len(files) < len(set(numbers)):
         raise CourseError(
-            f"not every one of the lessons {', '.join(wanted) or 'of the course'} is in"
+            f"not every one of the lessons {', '.join(numbers) or 'of the course'} is in"
             f" {paths.shown(paths.NOTEBOOKS)}. `make notebooks` builds them."
         )
     built = {file.stem: read_with_answers(file) for file in files}
@@ -114,8 +114,8 @@ def stage(folder: Path, wanted: Collection[str], source: CourseSource) -> None:
         _write(folder / name, guides.read_guide(name, source, pages))
     # the README's table has what each lesson is about
     readme = translate_markdown((paths.ROOT / "README.md").read_text(encoding="utf-8"), "readme")
-    told = [lessons.read_lesson(notebook, name, readme) for name, notebook in built.items()]
-    _write(folder / "index.md", front.write_front(built, told, names, source))
+    lesson_facts = [lessons.read_lesson(notebook, name, readme) for name, notebook in built.items()]
+    _write(folder / "index.md", front.write_front(built, lesson_facts, names, source))
     for file in files:
         _write(folder / "_extra" / "notebooks" / file.name, read_translated(file))
     # without it, GitHub Pages leaves out folders that begin with _

@@ -34,12 +34,12 @@ def draw(latex: str, *, block: bool) -> str:
     # glyphs as paths: a shared glyph is not drawn if the first formula that has it is folded
     config.svg2 = False
     # ziamath has ``aligned`` under another name
-    known = re.sub(r"\\(begin|end)\{aligned\}", r"\\\1{align*}", latex)
-    markup = Latex(known, size=_SIZE, color="currentColor", inline=not block).svg()
-    found = _SVG.match(markup)
-    if found is None or float(found[1]) <= 2:  # the drawing has only its margin
+    drawable = re.sub(r"\\(begin|end)\{aligned\}", r"\\\1{align*}", latex)
+    markup = Latex(drawable, size=_SIZE, color="currentColor", inline=not block).svg()
+    match = _SVG.match(markup)
+    if match is None or float(match[1]) <= 2:  # the drawing has only its margin
         raise ValueError(f"nothing was drawn for the formula {latex!r}")
-    width, height, top = (float(length) for length in found.groups())
+    width, height, top = (float(length) for length in match.groups())
     style = f"width:{width / _EM:.3f}em;height:{height / _EM:.3f}em;vertical-align:{-(top + height) / _EM:.3f}em"  # noqa: E501
     label = html.escape(" ".join(latex.split()))
     return f'<svg role="img" aria-label="{label}" style="{style}" {markup[len("<svg ") :]}'

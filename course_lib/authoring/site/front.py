@@ -77,14 +77,14 @@ def write_front(
 ) -> str:
     """Write the first page as Markdown. ``notebooks`` has the built notebooks by name."""
     name, moves, picture = find_picture(notebooks)
-    in_tab, first = write_tab_button(source), min(notebooks)
+    in_tab, first_name = write_tab_button(source), min(notebooks)
     hours = round(sum(lesson.minutes for lesson in lessons) / 60)
     parts = [
         _HEAD,
         write_raw(
-            f"{_BEGIN}{in_tab}{_READ_OR_START.format(name=first)}"
+            f"{_BEGIN}{in_tab}{_READ_OR_START.format(name=first_name)}"
             if in_tab
-            else _READ.format(name=first)
+            else _READ.format(name=first_name)
         ),
         write_raw(picture),
         _MOVES.format(number=name[:2], moves=moves),
@@ -110,7 +110,7 @@ def write_front(
 
 
 def find_part(lesson: Lesson) -> str:
-    return next(title for last, title in _PARTS if int(lesson.name[:2]) <= last)
+    return next(title for last_number, title in _PARTS if int(lesson.name[:2]) <= last_number)
 
 
 def find_picture(notebooks: Mapping[str, nbformat.NotebookNode]) -> tuple[str, str, str]:

@@ -29,10 +29,10 @@ _COUNT = re.compile(r"^\| (\w+) \| (\d+) \|$", re.MULTILINE)
 
 def list_guides() -> list[str]:
     """Return the paths of the documents in the repository, in the order of the site."""
-    there = {f"docs/{path.name}" for path in (paths.ROOT / "docs").glob("*.md")} | {
+    names = {f"docs/{path.name}" for path in (paths.ROOT / "docs").glob("*.md")} | {
         "CONTRIBUTING.md"
     }
-    return [name for name in _FIRST if name in there] + sorted(there - set(_FIRST))
+    return [name for name in _FIRST if name in names] + sorted(names - set(_FIRST))
 
 
 def read_guide(name: str, source: CourseSource, pages: set[str]) -> str:
@@ -93,11 +93,11 @@ def write_verdicts(text: str) -> str:
     head, *sections = re.split(r"(?=^## )", text, flags=re.MULTILINE)
     counts = dict(_COUNT.findall(head))
     folds: dict[str, list[tuple[str, str, str]]] = {}
-    others, causes = [], []
+    other_sections, causes = [], []
     for section in sections:
         title, origin = _SECTION.match(section), _ORIGIN.search(section)
         if title is None or origin is None:
-            others.append(section)
+            other_sections.append(section)
             continue
         cause, exercise = title[1], origin[1]
         headline = title[2] or cause.replace("_", " ")
@@ -114,7 +114,7 @@ def write_verdicts(text: str) -> str:
     if (
         not folds
         or any(exercise not in catalog.exercises() for exercise in folds)
-        or len(others) > 1
+        or len(other_sections) > 1
     ):
         raise CourseError(
             f"{VERDICTS} is not laid out as course_lib.authoring.verdicts writes it; so the site"
@@ -142,15 +142,15 @@ def write_verdicts(text: str) -> str:
         for cause, exercise in sorted(causes)
     )
     names = write_raw(f'<ul class="columns">{items}</ul>')
-    return "\n".join([*parts, *others, "## All causes by name\n", names, ""])
+    return "\n".join([*parts, *other_sections, "## All causes by name\n", names, ""])
 
 
 def _capitalise(words: str) -> str:
     """Return the words with a capital letter; a symbol (dx, eps) at the beginning stays as it
     is."""
-    first = words.split()[0]
+    first_word = words.split()[0]
     return (
         words
-        if first in ("dx", "dw", "db", "eps", "c1", "c2", "x", "w", "b", "y", "rstd")
+        if first_word in ("dx", "dw", "db", "eps", "c1", "c2", "x", "w", "b", "y", "rstd")
         else words[0].upper() + words[1:]
     )

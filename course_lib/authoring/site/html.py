@@ -81,13 +81,13 @@ def write_language_switch(page: str) -> str:
     it has only one."""
     if LANGUAGE_SWITCH not in os.environ:
         return ""
-    here = choose_language()
-    up = "../" * (page.count("/") + (here != "en"))
+    language_here = choose_language()
+    up = "../" * (page.count("/") + (language_here != "en"))
     links = [
         f'<a lang="{language.replace("_", "-")}" hreflang="{language.replace("_", "-")}"'
         f' href="{up}{"" if language == "en" else f"{language}/"}{page}.html">{name}</a>'
         for language, name in LANGUAGES.items()
-        if language != here
+        if language != language_here
     ]
     return f'<p class="languages">{" ".join(links)}</p>'
 
@@ -115,16 +115,16 @@ def write_tab_button(source: CourseSource, notebook: str = FIRST, up: str = "") 
     if not source.tab_bytes:
         return ""
     number = notebook.rpartition("/")[2][:2]
-    what = f'<a href="{up}docs/browser.html">{_("What a tab can do")}</a>'
+    limits = f'<a href="{up}docs/browser.html">{_("What a tab can do")}</a>'
     if number in NOT_IN_TAB:
-        return f"<p>{_(NOT_IN_TAB[number])} {what}</p>"
+        return f"<p>{_(NOT_IN_TAB[number])} {limits}</p>"
     words = _("Run this lesson here ({megabytes} MB, nothing to install)").format(
         megabytes=f"{source.tab_bytes / 1e6:.0f}"
     )
     standin = "" if source.bf16_in_tab else f"{_('In the tab, fp16 stands in for bf16.')} "
     return (
         f'<p class="launch"><a class="button here" data-files="{up}tab/files.json"'
-        f' href="{up}tab/lab/index.html?path={notebook}">{words}</a> {standin}{what}<progress'
+        f' href="{up}tab/lab/index.html?path={notebook}">{words}</a> {standin}{limits}<progress'
         f' hidden aria-label="{_("loaded")}"></progress> <span role="status"'
         f' data-words="{html.escape(_("{loaded} of {all} MB"))}"></span></p>'
     )
@@ -166,10 +166,10 @@ def write_start(source: CourseSource, up: str = "") -> str:
             "You need Linux or WSL, Python 3.11 or newer, and the course's folder; no GPU. There,"
             " this opens lesson 00 in JupyterLab:"
         )
-    other = _(
+    setup_link = _(
         '<a href="{up}docs/setup.html">Setting up</a> has the other ways, Windows and macOS.'
     ).format(up=up)
-    return f"<p>{join_sentences(why, words)}</p>{write_commands(commands)}<p>{other}</p>"
+    return f"<p>{join_sentences(why, words)}</p>{write_commands(commands)}<p>{setup_link}</p>"
 
 
 def open_fold(summary: str, *, look: str = "answer", anchor: str = "", answers: str = "") -> str:
@@ -178,9 +178,9 @@ def open_fold(summary: str, *, look: str = "answer", anchor: str = "", answers: 
     ``summary`` is HTML; ``look`` is answer, dive or verdict; ``answers`` is the id of the question
     that the fold answers.
     """
-    given = {"id": anchor, "data-answers": answers}
+    attributes_by_name = {"id": anchor, "data-answers": answers}
     attributes = "".join(
-        f' {name}="{html.escape(value)}"' for name, value in given.items() if value
+        f' {name}="{html.escape(value)}"' for name, value in attributes_by_name.items() if value
     )
     return write_raw(
         f'<details class="fold {look}"{attributes}><summary>{summary}</summary><div class="folded">'

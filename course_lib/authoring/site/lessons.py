@@ -106,14 +106,14 @@ def read_lesson(notebook: Cell, name: str, readme: str) -> Lesson:
 
     Raises: CourseError if the first cell lacks its title or "*About N minutes".
     """
-    first = notebook.cells[0].source
-    title = _HEADING.match(first)
-    if title is None or not MINUTES.search(first):
+    first_text = notebook.cells[0].source
+    title = _HEADING.match(first_text)
+    if title is None or not MINUTES.search(first_text):
         raise CourseError(
             f"notebooks/{name}.ipynb: the first cell has no `# title`, or no line `*About N"
             " minutes`."
         )
-    paragraph = " ".join(first.split("\n\n")[1].split())
+    paragraph = " ".join(first_text.split("\n\n")[1].split())
     named = re.search(rf"\]\(notebooks/{name}\.ipynb\)(?:: |：)([^|\n]+?) *\|", readme)
     in_english = choose_language() == "en"
     space = " " if in_english else ""
@@ -150,16 +150,16 @@ def make_page(notebook: Cell, name: str, source: CourseSource) -> Cell:
     Raises: CourseError if an output still tells the reader to run a cell.
     """
     page = copy.deepcopy(notebook)
-    first, *rest = page.cells
+    title_cell, *later_cells = page.cells
     moves = any(
         "data-picture=" in output.get("data", {}).get("text/html", "")
-        for cell in rest
+        for cell in later_cells
         for output in cell.get("outputs", [])
     )
-    cells = [first, _markdown(_write_way_to_run(name, source, moves))]
+    cells = [title_cell, _markdown(_write_way_to_run(name, source, moves))]
     diving, number = False, 0
-    while number < len(rest):
-        cell = rest[number]
+    while number < len(later_cells):
+        cell = later_cells[number]
         heading = _HEADING.match(cell.source) if cell.cell_type == "markdown" else None
         if diving and heading and len(heading[1]) <= 2:
             cells.append(_markdown(close_fold()))
@@ -177,13 +177,13 @@ def make_page(notebook: Cell, name: str, source: CourseSource) -> Cell:
                 cells += _make_fold(
                     [], replace(question, question=question.recall), _("Do you remember?")
                 )
-        elif (asked := _find_call(cell, "predict")) or ANSWER in _get_tags(cell):
-            run = _count_answers(rest, number + bool(asked))
+        elif (question_id := _find_call(cell, "predict")) or ANSWER in _get_tags(cell):
+            run = _count_answers(later_cells, number + bool(question_id))
             cells += _make_fold(
-                rest[number + bool(asked) : number + bool(asked) + run],
-                prediction.find(asked) if asked else None,
+                later_cells[number + bool(question_id) : number + bool(question_id) + run],
+                prediction.find(question_id) if question_id else None,
             )
-            number += run + bool(asked) - 1
+            number += run + bool(question_id) - 1
         else:
             cells.append(_make_cell(cell, flat=diving))
             if exercise_id := _find_call(cell, "exercise"):
@@ -207,13 +207,13 @@ def _write_way_to_run(name: str, source: CourseSource, moves: bool) -> str:
     )
     notebook = f"notebooks/{name}.ipynb"
     in_tab = write_tab_button(source, notebook, "../")
-    here = (
+    reading_hint = (
         join_sentences(_("Or read it on this page."), folded)
         if 'class="button' in in_tab
         else folded
     )
     return write_raw(
-        f'<div class="run" id="run-this-lesson">{in_tab}<p>{here}</p>'
+        f'<div class="run" id="run-this-lesson">{in_tab}<p>{reading_hint}</p>'
         f"{write_start(source, '../')}<p>"
         + _("There this lesson is <code>{file}</code>.").format(
             file=(
@@ -240,8 +240,8 @@ def _write_unsolved(exercise: Exercise) -> str:
 
 def _find_call(cell: Cell, call: str) -> str | None:
     """Return the argument of the cell's ``call("...")``; None if there is no such call."""
-    found = [argument for name, argument in CALL.findall(cell.source) if name == call]
-    return found[0] if cell.cell_type == "code" and found else None
+    arguments = [argument for name, argument in CALL.findall(cell.source) if name == call]
+    return arguments[0] if cell.cell_type == "code" and arguments else None
 
 
 def _count_answers(cells: list[Cell], start: int) -> int:
@@ -256,21 +256,21 @@ def _make_fold(
     answers: list[Cell], question: prediction.Question | None, label: str = ""
 ) -> list[Cell]:
     """Return the question of a prediction, if there is one, and the answer to it, folded."""
-    made = []
+    fold = []
     if question is None:
-        made.append(_markdown(open_fold(_("What came out"))))
+        fold.append(_markdown(open_fold(_("What came out"))))
     else:
-        made += [
+        fold += [
             _markdown(write_raw(_write_question(question, label or _("Predict.")))),
             _markdown(open_fold(_("Show what comes out"), answers=question.id)),
         ]
-        made.append(
+        fold.append(
             _markdown(
                 write_raw(f"{_write_verdicts(question)}<p>{write_markdown(question.why)}</p>")
             )
         )
-    made += [_make_cell(cell, flat=True) for cell in answers]
-    return [*made, _markdown(close_fold())]
+    fold += [_make_cell(cell, flat=True) for cell in answers]
+    return [*fold, _markdown(close_fold())]
 
 
 def _write_question(question: prediction.Question, label: str) -> str:
@@ -331,7 +331,10 @@ def _write_verdicts(question: prediction.Question) -> str:
     attributes = "".join(
         f' data-{name}="{html.escape(str(value))}"' for name, value in judged.items()
     )
-    lines = {said: f"{told} {question.write_result()}" for said, told in question.others.items()}
+    lines = {
+        choice: f"{verdict_text} {question.write_result()}"
+        for choice, verdict_text in question.others.items()
+    }
     leads = {
         "right": _("Right: {result}"),
         "close": _("Close: {result}"),
@@ -342,27 +345,29 @@ def _write_verdicts(question: prediction.Question) -> str:
         f'<p data-when="{html.escape(when)}"{"" if when == "skipped" else " hidden"}>{write_markdown(line)}</p>'  # noqa: E501
         for when, line in lines.items()
     )
-    other = _("these cells") if question.kind == "cells" else "<span></span>"
-    told = _("Not {answer}: {result}").format(answer=other, result=write_markdown(question.result))
-    written = f'<p data-when="other" hidden>{told}</p>{written}'
+    other_answer = _("these cells") if question.kind == "cells" else "<span></span>"
+    other_verdict = _("Not {answer}: {result}").format(
+        answer=other_answer, result=write_markdown(question.result)
+    )
+    written = f'<p data-when="other" hidden>{other_verdict}</p>{written}'
     return f'<div class="said" data-kind="{question.kind}"{attributes}>{written}</div>'
 
 
 def _make_cell(cell: Cell, *, flat: bool) -> Cell:
     if cell.cell_type == "markdown":
         return _markdown(write_headings_flat(cell.source) if flat else cell.source)
-    made = copy.deepcopy(cell)
-    made.metadata = nbformat.NotebookNode(
+    page_cell = copy.deepcopy(cell)
+    page_cell.metadata = nbformat.NotebookNode(
         tags=["remove-input"] if _CALL_ALONE.fullmatch(cell.source) else []
     )
-    made.outputs = [
-        output for output in made.outputs if not _STYLE_ALONE.fullmatch(_get_html(output))
+    page_cell.outputs = [
+        output for output in page_cell.outputs if not _STYLE_ALONE.fullmatch(_get_html(output))
     ]
-    for output in made.outputs:
+    for output in page_cell.outputs:
         _mend_output(output, cell)
         if alt := output.get("metadata", {}).get("image/png", {}).get("alt"):
-            made.metadata["mystnb"] = {"image": {"alt": alt}}
-    return made
+            page_cell.metadata["mystnb"] = {"image": {"alt": alt}}
+    return page_cell
 
 
 def _get_html(output: Cell) -> str:
@@ -396,16 +401,16 @@ def mend_words(markup: str) -> str:
         markup = markup.replace(words, instead)
     if choose_language() != "en":
         markup = markup.replace(_("Run this cell"), RUN)
-    return _TO_RUN.sub(lambda said: f"{said[1].capitalize()} {said[2]}, {RUN}", markup)
+    return _TO_RUN.sub(lambda match: f"{match[1].capitalize()} {match[2]}, {RUN}", markup)
 
 
 def _check_nothing_is_to_run(page: Cell, name: str) -> None:
     for cell in page.cells:
         for output in cell.get("outputs", []):
-            if found := re.search(r".{0,60}[Rr]un this cell.{0,60}", _get_html(output)):
+            if match := re.search(r".{0,60}[Rr]un this cell.{0,60}", _get_html(output)):
                 raise CourseError(
                     f"notebooks/{name}.ipynb: an output tells a reader without Python to run a"
-                    f" cell: {found[0]!r}. Say in {__name__} what stands there on the site."
+                    f" cell: {match[0]!r}. Say in {__name__} what stands there on the site."
                 )
 
 

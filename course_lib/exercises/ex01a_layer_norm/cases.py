@@ -28,7 +28,7 @@ from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.norms import reference
 
-LAYER_NORM = (
+CASES = (
     *COMMON_CASES,
     make_case("constant row", 2, 20, 0),
     make_case("b in bf16", 4, 33, 0, "x in fp32, w and b in half precision", "y has the dtype of b",
@@ -86,6 +86,10 @@ def _list_layer_norm_models() -> Iterator[tuple[str, Model]]:
         )
     yield "rstd_not_applied", lambda p: wrong(p, root=lambda v, eps: 1.0)
     yield "wrong_axis", lambda p: wrong(p, centre=p.inputs["x"].mean())
+    yield (
+        "wrong_axis",
+        lambda p: wrong(p, centre=(m := p.inputs["x"].mean()), measure=lambda x, _: (x - m) ** 2),
+    )
     for axis in (0, 1):
         yield "wrong_axis", lambda p, axis=axis: _compute_with_mean_over(p, axis)
     yield "w_misapplied", lambda p: wrong(p, scale=lambda hat, w, b: hat * w[0] + b[0])
@@ -118,4 +122,4 @@ def _compute_with_mean_over(p: Plan, axis: int) -> Outputs:
     return _compute_wrong_layer_norm(p, centre=mean, measure=lambda x, _: (x - mean) ** 2)
 
 
-PARTS = {"layer_norm": Part(LAYER_NORM, _plan_layer_norm, _list_layer_norm_models)}
+PARTS = {"layer_norm": Part(CASES, _plan_layer_norm, _list_layer_norm_models)}

@@ -21,6 +21,7 @@ from course_lib.exercises.statistics_kernels import (
 from course_lib.exercises.tensors import round_values
 from course_lib.exercises.wrong_formulas import (
     PADDING,
+    STEPS,
     SWEEPS,
     WRONG_STEPS,
     add_up_columns,
@@ -33,12 +34,12 @@ from course_lib.exercises.wrong_formulas import (
 )
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 
-TWO_PASS = COMMON_CASES
+CASES = COMMON_CASES
 
 
 def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
     yield from list_finish_models()
-    yield from vary(save_two_sweeps, "padding_in_variance", padding=[True])
+    yield from vary(save_two_sweeps, "padding_in_variance", padding=[True], step=STEPS)
     yield from list_divisor_models(save_two_sweeps)
     for sweeps, padding, (cause, columns) in product(
         ("both", "mean", "variance"), (False, True), WRONG_STEPS
@@ -108,6 +109,6 @@ def _leave_rounded_mean_in_padding(p: Plan) -> Outputs:
 
 PARTS = {
     "two_pass_kernel": Part(
-        TWO_PASS, partial(plan_statistics, terms=bound_two_sweeps, sweeps=2), _list_two_pass_models
+        CASES, partial(plan_statistics, terms=bound_two_sweeps, sweeps=2), _list_two_pass_models
     )
 }

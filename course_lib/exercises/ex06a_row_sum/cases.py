@@ -19,7 +19,7 @@ from course_lib.exercises.wrong_formulas import (
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 
-ROW_SUM = (
+CASES = (
     make_case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks"),
     make_case("one full block", 4, 16, 16),
     make_case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3",
@@ -79,10 +79,6 @@ def _list_models() -> Iterator[tuple[str, Model]]:
     for cause, columns in (*WRONG_COLUMNS, ("block_not_accumulated", take_last_block)):
         yield cause, lambda p, columns=columns: _sum_rows(p.inputs["x"][:, columns(p.case)])
     yield "block_counted_again", _sum_running_sums
-    yield (
-        "same_block",
-        lambda p: _sum_rows(p.inputs["x"][:, : p.case.block], -(-p.case.N // p.case.block)),
-    )
     for value in PADDING:
         yield "mask_missing", lambda p, v=value: _sum_with_padding(p, v)
     yield "counted_by_every_lane", lambda p: _sum_rows(p.inputs["x"], p.case.block)
@@ -111,4 +107,4 @@ def _sum_running_sums(p: Plan) -> Outputs:
     return _sum_rows(p.inputs["x"] * often)
 
 
-PARTS = {"row_sum_kernel": Part(ROW_SUM, _plan_row_sum, _list_models)}
+PARTS = {"row_sum_kernel": Part(CASES, _plan_row_sum, _list_models)}

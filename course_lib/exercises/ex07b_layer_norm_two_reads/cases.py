@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from course_lib.exercises.layer_norm_kernels import BLOCKED_CASES, list_models, make_plan
-from course_lib.exercises.wrong_formulas import apply_right, inverse_root, vary
+from course_lib.exercises.wrong_formulas import (
+    apply_right,
+    inverse_root,
+    list_stream_models,
+    stream_blocks,
+)
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 
 
@@ -22,8 +28,7 @@ def _list_two_read_models() -> Iterator[tuple[str, Model]]:
         lambda p: _merge_blocks(p, weigh=lambda counts: np.full_like(counts, p.case.block)),
     )
     yield "padding_in_variance", lambda p: _merge_blocks(p, padding=True)
-    yield from vary(_stream_blocks, "short_chunk", whole_means=[True], whole_shares=[False, True])
-    yield "short_chunk", partial(_stream_blocks, whole_shares=True)
+    yield from list_stream_models(_stream_blocks)
 
 
 def _merge_blocks(
@@ -51,22 +56,10 @@ def _merge_blocks(
     }
 
 
-def _stream_blocks(p: Plan, whole_means: bool = False, whole_shares: bool = False) -> Outputs:
-    """Return the outputs if a last block that is not full counts as a full one: in its mean, in its
-    share of the row, or in both."""
-    x, block = p.inputs["x"], p.case.block
-    mean, M2 = np.zeros((len(x), 1)), np.zeros((len(x), 1))
-    for start in range(0, p.case.N, block):
-        part = x[:, start : start + block]
-        count = part.shape[1]
-        of_block = part.sum(axis=1, keepdims=True) / (block if whole_means else count)
-        weight = block if whole_shares else count
-        share, difference = weight / (start + weight), of_block - mean
-        mean = mean + difference * share
-        squares = ((part - of_block) ** 2).sum(axis=1, keepdims=True)
-        M2 = M2 + squares + difference**2 * share * start
-    rstd = inverse_root(M2 / p.case.N, p.case.eps)
-    y = apply_right((x - mean) * rstd, p.inputs["w"], p.inputs["b"])
+def _stream_blocks(p: Plan, **changes: Any) -> Outputs:
+    mean, var = stream_blocks(p, **changes)
+    rstd = inverse_root(var, p.case.eps)
+    y = apply_right((p.inputs["x"] - mean) * rstd, p.inputs["w"], p.inputs["b"])
     return {"y": y, "mean": mean[:, 0], "rstd": rstd[:, 0]}
 
 

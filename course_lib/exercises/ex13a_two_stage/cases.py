@@ -195,12 +195,24 @@ def _list_partials_models() -> Iterator[tuple[str, Model[SharedCase]]]:
         lambda p: _weigh_rows(p, np.minimum(np.arange(p.case.partials) + 1, p.case.rows)),
     )
     for names in (("dw", "db"), ("dw",), ("db",)):
+        for step in (lambda case: 1, lambda case: case.rows):
+            yield (
+                "rows_not_summed",
+                lambda p, names=names, step=step: _repeat_first_step(p, names, step(p.case)),
+            )
         yield "max_for_sum", lambda p, names=names: {name: _take_largest(p, name) for name in names}
     yield from list_sum_models(lambda p: p.case.partials)
 
 
 def _weigh_rows(p: Plan[SharedCase], weights: np.ndarray) -> Outputs:
     return {name: weights @ p.inputs[f"{name}_partial"] for name in ("dw", "db")}
+
+
+def _repeat_first_step(p: Plan[SharedCase], names: tuple[str, ...], step: int) -> Outputs:
+    """Return the sums if each step adds up the first ``step`` rows."""
+    weights = np.bincount(np.arange(p.case.partials) % step, minlength=p.case.partials)
+    sums = _weigh_rows(p, weights)
+    return {name: sums[name] for name in names}
 
 
 def _take_largest(p: Plan[SharedCase], name: str) -> np.ndarray:

@@ -7,7 +7,7 @@ from functools import partial
 from course_lib.exercises.cross_entropy import (
     FORBIDDEN,
     LONG_ROW_CASES,
-    list_one_pass_models,
+    list_forward_models,
     plan_forward,
 )
 from course_lib.grading.cases.plan import Part
@@ -16,7 +16,7 @@ PARTS = {
     "cross_entropy_one_pass_kernel": Part(
         LONG_ROW_CASES,
         partial(plan_forward, reads=1),
-        list_one_pass_models,
+        list_forward_models,
         rare=FORBIDDEN,
         unwritten={"lse": "statistics_not_saved"},
     )

@@ -13,7 +13,7 @@ from course_lib.exercises.batteries import make_case
 from course_lib.exercises.cross_entropy import (
     compute_wrong,
     draw_target,
-    list_one_pass_models,
+    list_forward_models,
     place_per_row,
 )
 from course_lib.exercises.expectations import make_expected
@@ -46,7 +46,7 @@ class LinearCase(Case):
 
 
 _linear = partial(make_case, case_class=LinearCase)
-LINEAR = (
+CASES = (
     _linear("two full blocks", 4, 8, 4, "two full tiles of rows, two full blocks of columns",
         "any formula but the right one", rows=2, K=8),
     _linear("padded lanes", 5, 17, 8, "M, N and K are no multiples of ROWS, BLOCK and BLOCK_K",
@@ -249,13 +249,13 @@ def _list_linear_models() -> Iterator[tuple[str, Model]]:
         )
     yield "scale_misapplied", _scale_at_the_end
     yield "scale_misapplied", _leave_the_targets_logit
-    for cause, model in list_one_pass_models():
+    for cause, model in list_forward_models():
         yield cause, lambda p, model=model: model(_with_logits(p))
     yield from list_dtype_models(lambda p: compute_wrong(_with_logits(p)), ("h", "w"))
 
 
 PARTS = {
     "linear_cross_entropy_kernel": Part(
-        LINEAR, _plan_linear, _list_linear_models, unwritten={"lse": "statistics_not_saved"}
+        CASES, _plan_linear, _list_linear_models, unwritten={"lse": "statistics_not_saved"}
     )
 }

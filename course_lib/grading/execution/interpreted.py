@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from course_lib.base.translation import gettext as _
-from course_lib.grading.cases.plan import CaseLaunch
+from course_lib.grading.cases.plan import CaseLaunch, CaseTensor
 from course_lib.grading.execution.case_runner import CaseRunner, require_mode
 from course_lib.grading.execution.watch import Watch
 from course_lib.launching.faults import FaultKind, Misuse, find_worst
@@ -14,6 +14,9 @@ from course_lib.launching.faults import FaultKind, Misuse, find_worst
 if TYPE_CHECKING:
     from course_lib.interpreter.findings import GivenUp, Schedule
 
+# differences up to this part of the largest number that differs are roundings: a buffer in bf16 has
+# 8 bits
+_ROUNDING = 2.0**-6
 _MAX_STEPS = 20_000  # steps of one interleaved launch; far more than a launch of an exercise takes
 # ``patience`` in the last schedule of a case: there a wait that gives up after fewer tries does
 # give up
@@ -53,29 +56,43 @@ class Interpreter(CaseRunner):
         try:
             if not case.interleavings:
                 return self.once(function, case, data)
-            runs = [self.once(function, case, data, seed) for seed in range(case.interleavings)]
+            runs = [self.once(function, case, data, 0)]
+            of_first = self.misuse
+            runs += [self.once(function, case, data, seed) for seed in range(1, case.interleavings)]
         except self.outside as found:
             raise Misuse(
                 FaultKind(found.kind), str(found), found.tensor or "", found.line, found.row
             ) from found
-        for t in case.tensors:
-            here = slice(t.offset, t.offset + t.nbytes)
-            if (
-                t.is_output
-                and not case.any_order
-                and any(other[here] != runs[0][here] for other in runs)
-            ):
-                if self.given_up is not None:
-                    raise Misuse(
-                        FaultKind.GAVE_UP,
-                        f"{self.given_up.message}{_('.')}",
-                        t.name,
-                        self.given_up.step.line,
-                    )
-                words = _("{name} has other bits when the programs run in another order")
-                raise Misuse(FaultKind.ORDER, words.format(name=t.name), t.name, None)
+        for t in (tensor for tensor in case.tensors if tensor.is_output):
+            stale = self.compare_orders(case, t, [r[t.offset : t.offset + t.nbytes] for r in runs])
+            if stale is not None and of_first is None:
+                self.misuse = stale
         self.misuse = find_worst(self.misuse, _find_unlike(case, runs[0]))
         return runs[0]
+
+    def compare_orders(self, case: CaseLaunch, t: CaseTensor, runs: list[bytes]) -> Misuse | None:
+        """Look for an order of the programs that leaves another output than the first order does.
+        If its bits may depend on the order, only more than a rounding counts, and is returned.
+        Raises: Misuse if they must not."""
+        others = [run for run in runs[1:] if run != runs[0]]
+        far = any(_differ_by_more_than_rounding(t, runs[0], other) for other in others)
+        if not others or (case.any_order and not far):
+            return None
+        far_off = _("{name} has quite other values when the programs run in another order")
+        if case.any_order:
+            return Misuse(FaultKind.STALE_IN_AN_ORDER, far_off.format(name=t.name), t.name)
+        if self.given_up is not None:
+            raise Misuse(
+                FaultKind.GAVE_UP,
+                f"{self.given_up.message}{_('.')}",
+                t.name,
+                self.given_up.step.line,
+            )
+        # without words to wait for no program reads what another one stores
+        if far and any(tensor.scratch for tensor in case.tensors):
+            raise Misuse(FaultKind.STALE, far_off.format(name=t.name), t.name)
+        words = _("{name} has other bits when the programs run in another order")
+        raise Misuse(FaultKind.ORDER, words.format(name=t.name), t.name)
 
     def once(self, kernel, case: CaseLaunch, data: bytes, seed: int | None = None) -> bytes:
         """Run one launch: the programs in order, or interleaved as ``seed`` draws it."""
@@ -102,6 +119,22 @@ class Interpreter(CaseRunner):
                 raise watch.written or misuse
         self.misuse = find_worst(self.misuse, watch.find_misuse())
         return placed.read_memory()
+
+
+def _differ_by_more_than_rounding(t: CaseTensor, first: bytes, other: bytes) -> bool:
+    """Return True if a number of ``other`` is farther from that of ``first`` than another order of
+    a sum explains, or is a NaN or an Inf where that is none."""
+    import numpy as np
+
+    from course_lib.grading.cases.buffers import DTYPES
+
+    a, b = (np.frombuffer(data, DTYPES[t.dtype]).astype(np.float64) for data in (first, other))
+    finite = np.isfinite(a) & np.isfinite(b)
+    if (np.isfinite(a) != np.isfinite(b)).any():
+        return True
+    off = np.abs(a[finite] - b[finite])
+    size = np.maximum(np.abs(a[finite]), np.abs(b[finite]))[off > 0].max(initial=0.0)
+    return bool((off > _ROUNDING * size).any())
 
 
 def _find_unlike(case: CaseLaunch, memory: bytes) -> Misuse | None:

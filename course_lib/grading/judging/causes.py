@@ -126,8 +126,8 @@ CAUSES: dict[str, Cause] = {
     ),
     "cancellation": Cause(
         "cancellation: the statistics lose their digits when the mean is far from zero",
-        "With a mean of 1000, how large are E[x^2] and E[x]^2, and how many digits of their"
-        " difference does fp32 keep?",
+        "In a row whose mean is large beside its spread, such as mean 1000 and spread 1, how large"
+        " are E[x^2] and E[x]^2, and how many digits of their difference does fp32 keep?",
     ),
     "shift_far_out": Cause(
         "cancellation: what is subtracted before the square can lie far from the mean",
@@ -368,7 +368,7 @@ CAUSES: dict[str, Cause] = {
     ),
     # cross entropy
     "exp_overflow": Cause(
-        "exp overflows, or every term of the sum becomes 0",
+        "the exponential overflows, or every term of the sum becomes 0",
         "In fp32, exp(89) is Inf and exp(-104) is 0. Which exponents do your terms have in a row of"
         " logits around 10000, in one around -10000, and in one whose largest logit stands in"
         " another block?",
@@ -395,7 +395,7 @@ CAUSES: dict[str, Cause] = {
         " does yours give?",
     ),
     "scale_misapplied": Cause(
-        "scale does not multiply each logit once",
+        "not each logit is multiplied by scale once",
         "With scale = 2 the products 1 and 3 become the logits 2 and 6. What are they after each"
         " step of yours, and which of them go into the maximum, the sum and the loss?",
     ),
@@ -425,7 +425,7 @@ CAUSES: dict[str, Cause] = {
         " two numbers, and what is their sum?",
     ),
     "dloss_misapplied": Cause(
-        "dloss does not multiply all of dx",
+        "not all of dx is multiplied by dloss",
         "If the dloss of a row is 0, which numbers of its dx are 0? And which row's dloss do you"
         " take, times what?",
     ),
@@ -568,6 +568,12 @@ CAUSES: dict[str, Cause] = {
         "each thread loads a number that one of them changes",
         "Each thread of a program loads this number for itself, and one of them writes it. What"
         " makes that thread wait for the others, or which operation gives all of them one answer?",
+    ),
+    "read_too_early": Cause(
+        "a number is read too early",
+        "One program reads what another one stores. What makes the reader wait until all of it is"
+        " there? And what a program has read before it waits: is it still true when the wait is"
+        " over?",
     ),
     "order_dependent": Cause(
         "the result depends on the order of the programs",

@@ -271,7 +271,13 @@ def _find_variance(flow: Flow) -> Iterator[ast.expr | ast.stmt]:
         if any(isinstance(node, ast.Call) for node in ast.walk(inside)) or not names:
             yield call
         else:
-            yield from (statement for name in names for statement in flow.list_bindings(name.id))
+            bindings = (made for name in names for made in flow.list_bindings(name.id))
+            # where a sum begins, such as M2 = 0.0, nothing is computed
+            yield from (
+                made
+                for made in bindings
+                if not (isinstance(made, ast.Assign) and _is_constant(made.value))
+            )
 
 
 def _find_swallowing(flow: Flow) -> Iterator[ast.expr]:
@@ -364,23 +370,50 @@ def _find_column_widths(flow: Flow) -> Iterator[ast.expr | ast.stmt]:
                 )
 
 
+# tensors with a number per row, whose loads have no lanes past the last column
+_OF_ROWS = ("mean", "rstd", "lse", "dloss", "target", "lengths")
+
+
 def _find_others(flow: Flow) -> Iterator[ast.expr]:
-    """Yield masked loads whose spare lanes are not 0: first those with another ``other``, then
-    those without one."""
-    loads = list(flow.calls("load"))
-    for call in loads:
-        if (other := _find_argument(call, "other")) is not None and ast.unparse(other) not in (
-            "0",
-            "0.0",
-        ):
-            yield call
+    """Yield masked loads of columns whose spare lanes are not what the others are: first those
+    without ``other``, then those with another one than 0, or than -Inf where a load has that."""
+    pointers = {flow.tensors[name] for name in _OF_ROWS if name in flow.tensors}
+    loads = [
+        call
+        for call in flow.calls("load")
+        if call.args and not pointers & _list_names(call.args[0])
+    ]
     for call in loads:
         if _find_argument(call, "mask") is not None and _find_argument(call, "other") is None:
             yield call
+    others = [
+        (call, ast.unparse(other))
+        for call in loads
+        if (other := _find_argument(call, "other")) is not None
+    ]
+    minus_inf = any("-inf" in words for _call, words in others)
+    yield from (
+        call
+        for call, words in others
+        if ("-inf" not in words if minus_inf else words not in ("0", "0.0"))
+    )
 
 
 def _find_unmasked_deviations(flow: Flow) -> Iterator[ast.expr]:
-    """Yield differences, as in ``x - mean``, that no ``where`` masks."""
+    """Yield differences, as in ``x - mean``, that no ``where`` masks: first those of what is
+    loaded."""
+    found = list(_list_unmasked_differences(flow))
+    yield from sorted(found, key=lambda node: not _holds_a_load(flow, node.left))
+
+
+def _holds_a_load(flow: Flow, node: ast.expr) -> bool:
+    return any(
+        isinstance(part, ast.Call) and _name_call(part) == "load"
+        for part in ast.walk(flow.resolve(node))
+    )
+
+
+def _list_unmasked_differences(flow: Flow) -> Iterator[ast.BinOp]:
     for node in flow.walk():
         if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub)) or _is_constant(
             node.right
@@ -391,7 +424,8 @@ def _find_unmasked_deviations(flow: Flow) -> Iterator[ast.expr]:
             for a in flow.list_ancestors(node)
         )
         home = next((a for a in flow.list_ancestors(node) if isinstance(a, ast.stmt)), None)
-        if not masked and isinstance(home, ast.Assign) and "arange" not in ast.unparse(home):
+        made = isinstance(home, (ast.Assign, ast.AugAssign))
+        if not masked and made and "arange" not in ast.unparse(home):
             yield node
 
 
@@ -413,6 +447,25 @@ def _find_clamped_addresses(flow: Flow) -> Iterator[ast.expr]:
                 yield node
 
 
+def _is_odd(comparison: ast.Compare) -> bool:
+    """Return True if a comparison is not of the form ``lanes < NAME``, as in ``cols < N``."""
+    return not (
+        isinstance(comparison.comparators[0], ast.Name) and isinstance(comparison.ops[0], ast.Lt)
+    )
+
+
+def _find_odd_conditions(flow: Flow) -> Iterator[ast.stmt]:
+    """Yield conditions of the access that compare a number with something else than a name."""
+    for node in _find_conditions(flow):
+        if any(isinstance(n, ast.Compare) and _is_odd(n) for n in ast.walk(node.test)):
+            yield node
+
+
+def _find_odd_store_loops(flow: Flow) -> Iterator[ast.stmt]:
+    odd = list(_find_odd_loops(flow))
+    yield from (loop for loop in _find_store_loop(flow) if loop in odd)
+
+
 def _find_store_loop(flow: Flow) -> Iterator[ast.stmt]:
     if flow.access is not None:
         yield from (node for node in flow.list_ancestors(flow.access) if isinstance(node, ast.For))
@@ -425,14 +478,12 @@ def _find_mask(flow: Flow) -> Iterator[ast.stmt]:
 
 
 def _find_odd_masks(flow: Flow) -> Iterator[ast.expr]:
-    """Yield comparisons in masks that are not of the form ``lanes < NAME``, as in ``cols < N``."""
+    """Yield odd comparisons in masks."""
     for call in (*flow.calls("load"), *([flow.access] if flow.access is not None else [])):
         mask = _find_argument(call, "mask")
         mask = None if mask is None else flow.resolve(mask)
         for node in ast.walk(mask) if mask is not None else ():
-            if isinstance(node, ast.Compare) and not (
-                isinstance(node.comparators[0], ast.Name) and isinstance(node.ops[0], ast.Lt)
-            ):
+            if isinstance(node, ast.Compare) and _is_odd(node):
                 yield node
 
 
@@ -554,7 +605,7 @@ def _find_xhat(flow: Flow) -> Iterator[ast.stmt]:
                 )
 
 
-def _find_conditions(flow: Flow) -> Iterator[ast.stmt]:
+def _find_conditions(flow: Flow) -> Iterator[ast.If]:
     if flow.access is not None:
         yield from (node for node in flow.list_ancestors(flow.access) if isinstance(node, ast.If))
 
@@ -659,9 +710,10 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "padding_in_c1": (_find_others,),
     "partly_written": (
         _find_early_returns,
+        _find_odd_conditions,
         _find_clamped_addresses,
         _find_odd_masks,
-        _find_store_loop,
+        _find_odd_store_loops,
     ),
     "row_mask": (_find_others, _find_mask),
     "only_one_block": (_find_odd_loops, _find_lanes_without_start),

@@ -169,11 +169,17 @@ _APPLIES: dict[str, Callable[[Judged], bool]] = {
     "store_outside": lambda j: (
         bool(j.outside) or (j.fault is not None and j.fault.kind is FaultKind.STORE)
     ),
+    "read_too_early": lambda j: (
+        j.fault is not None and j.fault.kind in (FaultKind.STALE, FaultKind.STALE_IN_AN_ORDER)
+    ),
     "offset_32_bit": lambda j: j.plan.case.is_far and not j.plan.case.has_far_columns,
     "column_offset_32_bit": lambda j: j.plan.case.has_far_columns,
     **dict.fromkeys(
-        ("not_written", "statistics_not_saved", "partly_written", "only_one_block"),
+        ("not_written", "statistics_not_saved", "only_one_block"),
         lambda j: Element.UNWRITTEN in j.kinds,
+    ),
+    "partly_written": lambda j: any(
+        d.kind is Element.UNWRITTEN and d.count < d.size for d in j.deviations
     ),
 }
 

@@ -66,8 +66,8 @@ def over_floor(measured: Measurement) -> MovingPicture:
         lengths = sorted({row["N"] for row in rows})
         lines = []
         for provider in dict.fromkeys(row["provider"] for row in rows):
-            own = {row["N"]: row["over_floor"] for row in rows if row["provider"] == provider}
-            most = max(own.values())
+            ratios = {row["N"]: row["over_floor"] for row in rows if row["provider"] == provider}
+            most = max(ratios.values())
             name = provider
             if most > _HIGHEST:
                 name = _("{provider}, up to {most}x").format(
@@ -77,7 +77,7 @@ def over_floor(measured: Measurement) -> MovingPicture:
                 Series(
                     name,
                     range(len(lengths)),
-                    [own.get(N, math.nan) for N in lengths],
+                    [ratios.get(N, math.nan) for N in lengths],
                     *_find_look(provider),
                 )
             )
@@ -107,9 +107,9 @@ def host(measured: Measurement) -> MovingPicture:
     """Show bars per kind of call and operation. ``measured`` has rows with op, provider, passes and
     us."""
     bars = [(_(row["passes"]), row["op"], row["provider"], row["us"]) for row in measured.rows]
-    first = measured.rows[0]
+    first_row = measured.rows[0]
     source = _("{M} x {N}, {dtype}; {source}.").format(
-        M=first["M"], N=first["N"], dtype=first["dtype"], source=measured.label()
+        M=first_row["M"], N=first_row["N"], dtype=first_row["dtype"], source=measured.label()
     )
     return _draw_bars(_("Host time of an eager call"), bars, _("\u00b5s per call"), source)
 

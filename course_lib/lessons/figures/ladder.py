@@ -85,7 +85,7 @@ def ladder(lesson: str) -> MovingPicture:
         "Times: fp16, {M} x {N}. {source}. A pass reads or writes a whole matrix. Part of the"
         " matrix may come from a cache, so that a kernel's time can be nearer to 1 than its passes."
     ).format(M=ELEMENTS // COLUMNS, N=COLUMNS, source=source)
-    told = _("; ").join(
+    bars_text = _("; ").join(
         _("{name}: {values}").format(
             name=name, values=_(", ").join(f"{bar.name} {bar.words}" for bar in bars)
         )
@@ -103,7 +103,7 @@ def ladder(lesson: str) -> MovingPicture:
             ],
             caption,
         ),
-        alt=_("{told}.").format(told=told),
+        alt=_("{told}.").format(told=bars_text),
     )
 
 

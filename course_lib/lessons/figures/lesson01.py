@@ -61,13 +61,13 @@ def show_traffic() -> MovingPicture:
     )
     title = _("One kernel moves {one} matrices, single operations move {many}")
     title = title.format(one=count_traffic("one kernel"), many=count_traffic("operations"))
-    told = _("; ").join(
+    steps_text = _("; ").join(
         _("{name} reads {read} and writes {written}").format(
             name=_(name), read=read, written=written
         )
         for name, read, written in TRAFFIC["operations"]
     )
-    alt = _("Bars. {told}. One kernel reads 1 and writes 1.").format(told=told)
+    alt = _("Bars. {told}. One kernel reads 1 and writes 1.").format(told=steps_text)
     return chart(View(title, [bars], _("Counted, not measured.")), alt=alt)
 
 
@@ -162,5 +162,7 @@ def shared_means(B: int, T: int, C: int) -> MovingPicture:
 
 def _number_means(norm: str, B: int, T: int, C: int) -> Sequence[Sequence[Sequence[int]]]:
     axes = NORMS[norm]
-    own = tuple(1 if axis in axes else size for axis, size in enumerate((B, T, C)))
-    return np.broadcast_to(np.arange(int(np.prod(own))).reshape(own), (B, T, C)).tolist()
+    statistics_shape = tuple(1 if axis in axes else size for axis, size in enumerate((B, T, C)))
+    return np.broadcast_to(
+        np.arange(int(np.prod(statistics_shape))).reshape(statistics_shape), (B, T, C)
+    ).tolist()

@@ -51,9 +51,9 @@ def small_rows(eps: float) -> MovingPicture:
             name=_short(eps),
         )
 
-    others = sorted({1e-8, 1e-6, 1e-5, 1e-3, eps})
+    choices = sorted({1e-8, 1e-6, 1e-5, 1e-3, eps})
     return chart(
-        *map(make_view, others), control="eps", start=others.index(eps),
+        *map(make_view, choices), control="eps", start=choices.index(eps),
         alt=_(
             "The rms of y against the rms of the row, eps = {eps}, logarithmic axis. With eps "
             "inside the root the curve rises from 0 "

@@ -55,7 +55,7 @@ def draw_terms(x: Any, mean_square: Any, squared_mean: Any) -> MovingPicture:
         )
         for name, exact, stored, height, colour in terms
     ]
-    left = terms[0][2] - terms[1][2]
+    computed_variance = terms[0][2] - terms[1][2]
     x = Axis(
         _("each point is a number that fp32 can hold: one every {step:g}").format(step=step),
         low=low, high=high,
@@ -65,7 +65,7 @@ def draw_terms(x: Any, mean_square: Any, squared_mean: Any) -> MovingPicture:
     return chart(
         View(
             _("The computed difference is {left:g}; the variance is {variance:.3f}").format(
-                left=left, variance=wide.var()
+                left=computed_variance, variance=wide.var()
             ),
             [plot],
         ),
@@ -73,7 +73,7 @@ def draw_terms(x: Any, mean_square: Any, squared_mean: Any) -> MovingPicture:
             "A line on which fp32 numbers are points, {step:g} apart. The exact E[x\u00b2] and"
             " E[x]\u00b2 lie above and below it; lines go to the points where the computed ones"
             " lie. Their distance is {left:g}, and the variance is {variance:.3f}."
-        ).format(step=step, left=left, variance=wide.var()),
+        ).format(step=step, left=computed_variance, variance=wide.var()),
     )
 
 
@@ -115,7 +115,7 @@ def show_real_rows() -> MovingPicture:
             name,
         )
 
-    told = _("; ").join(
+    ratios_text = _("; ").join(
         _("{name}: {values}").format(
             name=_(model),
             values=_(", ").join(f"{norm.mean_over_std[-1]:.3g}" for norm in measured.of(model)),
@@ -142,7 +142,7 @@ def show_real_rows() -> MovingPicture:
         ),
         control=_("of the rows"),
         alt=_("Bars, one for each norm, on a logarithmic scale with a mark at 64. Largest "
-              "|mean|/std of a row: {told}.").format(told=told),
+              "|mean|/std of a row: {told}.").format(told=ratios_text),
     )  # fmt: skip
 
 

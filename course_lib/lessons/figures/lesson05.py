@@ -100,7 +100,7 @@ def sweep_cost(measured: Measurement, dots: Sequence[Series] = (), note: str = "
         resident=cost["fp32", "resident", short], welford=cost["fp32", "resident_welford", short]
     )
     in_one_block = make_view(_("one block, fp32"), "fp32", IN_ONE_BLOCK, registers)
-    told = _("; ").join(
+    costs_text = _("; ").join(
         _("{name} {at_short:.2f} at {short} columns and {at_long:.2f} at {long}").format(
             name=_(words),
             at_short=cost["fp32", key, short],
@@ -114,4 +114,4 @@ def sweep_cost(measured: Measurement, dots: Sequence[Series] = (), note: str = "
         "Time of the statistics kernels over the time in which x is read once, by row length."
         " Streamed, in fp32: {told}."
     )
-    return chart(*streamed, in_one_block, control=_("rows"), alt=alt.format(told=told))
+    return chart(*streamed, in_one_block, control=_("rows"), alt=alt.format(told=costs_text))

@@ -133,7 +133,7 @@ def call_or_bytes(bandwidth: float) -> MovingPicture:
         Level(us, level.format(name=label, us=us, size=us * bandwidth / 1e12))
         for label, us in calls.items()
     ]
-    told = _(", ").join(f"{label} {us:.0f} \u00b5s" for label, us in calls.items())
+    calls_text = _(", ").join(f"{label} {us:.0f} \u00b5s" for label, us in calls.items())
     plot = Plot(
         Axis(_("bytes moved"), log=True),
         Axis(_("microseconds"), log=True, low=0.003, high=2000, unit=" \u00b5s"),
@@ -150,5 +150,5 @@ def call_or_bytes(bandwidth: float) -> MovingPicture:
             "Microseconds against bytes moved, both axes logarithmic: a copy at {bandwidth:.0f}"
             " GB/s rises along a straight line. Level lines, {source}: {told}. A matrix of 16 x"
             " 4096 lies far below them, one of 4096 x 8192 between them."
-        ).format(bandwidth=bandwidth / 1e9, source=host.label(), told=told),
+        ).format(bandwidth=bandwidth / 1e9, source=host.label(), told=calls_text),
     )

@@ -24,8 +24,10 @@ PROVIDERS = {
 def list_costs(measured: Measurement) -> list[dict[str, Any]]:
     """Select the times of LayerNorm forward in fp16: rows with provider, M, N, us and
     over_floor."""
-    wanted = [row for row in measured.rows if (row["op"], row["dtype"]) == ("layer_norm", "fp16")]
-    return [row for row in wanted if row["provider"] in PROVIDERS]
+    norm_rows = [
+        row for row in measured.rows if (row["op"], row["dtype"]) == ("layer_norm", "fp16")
+    ]
+    return [row for row in norm_rows if row["provider"] in PROVIDERS]
 
 
 def show_forward_cost(

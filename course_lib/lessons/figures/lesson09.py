@@ -38,7 +38,7 @@ def show_fused_cost(times: NormTimes) -> MovingPicture:
         "Add + RMSNorm in two kernels takes {least:.2f} to {most:.2f} times as long as in one"
     )
     caption = _("The axis begins at {low:.1f}. {source}.").format(low=y.low, source=times.label)
-    told = _(", ").join(
+    ratios_text = _(", ").join(
         _("{ratio:.2f} at {N} columns").format(ratio=ratio, N=N)
         for N, ratio in zip(times.columns, ratios, strict=True)
     )
@@ -47,5 +47,5 @@ def show_fused_cost(times: NormTimes) -> MovingPicture:
         alt=_(
             "Lines near 1 for one kernel and near 1.2 for two, by row length. Two kernels over one:"
             " {told}."
-        ).format(told=told),
+        ).format(told=ratios_text),
     )

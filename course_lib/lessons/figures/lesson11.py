@@ -103,8 +103,8 @@ def measure_saved_statistics() -> tuple[tuple[float, ...], dict[str, list[float]
     return RATIOS, cost, one_rounding
 
 
-def _relative(got: np.ndarray, want: np.ndarray) -> float:
-    return float(np.linalg.norm(got - want) / np.linalg.norm(want))
+def _relative(actual: np.ndarray, want: np.ndarray) -> float:
+    return float(np.linalg.norm(actual - want) / np.linalg.norm(want))
 
 
 def show_saved_statistics() -> MovingPicture:

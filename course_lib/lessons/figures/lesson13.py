@@ -90,7 +90,7 @@ def show_designs(
         [*lines, *dots],
         [Level(1.0, _("one pass over x, dy and dx"))],
     )
-    told = _("; ").join(
+    times_text = _("; ").join(
         _("{name}: {values}").format(
             name=f"N = {N}",
             values=_(", ").join(
@@ -113,5 +113,5 @@ def show_designs(
         alt=_(
             "Time of the LayerNorm backward pass over the time of an elementwise pass, by row"
             " length, for the lock, PyTorch, two stages and the persistent kernel. {told}."
-        ).format(told=told),
+        ).format(told=times_text),
     )

@@ -31,20 +31,22 @@ _LEAST_GAP = 0.005  # ms; a shorter gap between two kernels is too narrow to be 
 def show_parts(parts: Sequence[NormPart]) -> MovingPicture:
     """Show the data flow through the four parts of a norm, forward and backward, and mark the parts
     that are the learner's."""
-    own = {part.exercise: part.own for part in parts}
-    count = sum(own.values())
+    is_learners = {part.exercise: part.own for part in parts}
+    count = sum(is_learners.values())
 
     def box(x: float, y: float, width: float, height: float, exercise: str, role: str) -> Box:
-        whose = (
-            _("yours, {exercise}").format(exercise=exercise) if own[exercise] else _("the course's")
+        owner = (
+            _("yours, {exercise}").format(exercise=exercise)
+            if is_learners[exercise]
+            else _("the course's")
         )
         return Box(
             x,
             y,
             width,
             height,
-            f"{_(role)}\n{whose}",
-            "done" if own[exercise] else "waiting",
+            f"{_(role)}\n{owner}",
+            "done" if is_learners[exercise] else "waiting",
             at_top=exercise == "14a",
         )
 
@@ -64,9 +66,9 @@ def show_parts(parts: Sequence[NormPart]) -> MovingPicture:
             )
         ),
     ]
-    yours, courses = _("{role}: yours, {exercise}"), _("{role}: the course’s, because {why}")
-    whose = _("; ").join(
-        (yours if part.own else courses)
+    yours_text, courses = _("{role}: yours, {exercise}"), _("{role}: the course’s, because {why}")
+    owners_text = _("; ").join(
+        (yours_text if part.own else courses)
         .format(role=_(part.role), exercise=part.exercise, why=part.why)
         .rstrip(".。")
         for part in parts
@@ -78,7 +80,7 @@ def show_parts(parts: Sequence[NormPart]) -> MovingPicture:
     )
     return chart(
         View(title, [Boxes(boxes, [(4, 0), (0, 5), (6, 0), (0, 7)], 7.6)]),
-        alt=_("The parts of the norm. {whose}.").format(whose=whose),
+        alt=_("The parts of the norm. {whose}.").format(whose=owners_text),
     )
 
 
@@ -95,13 +97,13 @@ def show_seen(table: Mapping[str, Mapping[str, bool]]) -> MovingPicture:
         [_("sees it") if sees else _("passes") for sees in row.values()] for row in table.values()
     ]
     looks = [["done" if sees else "waiting" for sees in row.values()] for row in table.values()]
-    seen = {
+    tests_by_bug = {
         bug: list_words(_(test) for test, sees in row.items() if sees) for bug, row in table.items()
     }
-    told = join_sentences(
+    bugs_text = join_sentences(
         *(
             _("{bug}: seen by {tests}.").format(bug=_(bug), tests=by or _("none"))
-            for bug, by in seen.items()
+            for bug, by in tests_by_bug.items()
         )
     )
     return chart(
@@ -122,7 +124,7 @@ def show_seen(table: Mapping[str, Mapping[str, bool]]) -> MovingPicture:
             ],
         ),
         alt=_("A grid of {count} bugs and the tests that see them. {told}").format(
-            count=len(table), told=told
+            count=len(table), told=bugs_text
         ),
     )
 
@@ -143,7 +145,7 @@ def show_speed(measured: Measurement) -> MovingPicture:
         groups.setdefault(group, []).append(
             Bar(_(PROVIDERS[row["provider"]]), [(speed, _LOOKS[row["provider"]])], f"{speed:,.0f}")
         )
-    told = _("; ").join(
+    speeds_text = _("; ").join(
         _("{name}: {values}").format(
             name=group, values=_(", ").join(f"{bar.name} {bar.words}" for bar in bars)
         )
@@ -173,7 +175,7 @@ def show_speed(measured: Measurement) -> MovingPicture:
             ),
         ),
         alt=_("Bars. Thousand tokens per second of the {words}: {told}.").format(
-            words=words, told=told
+            words=words, told=speeds_text
         ),
     )
 
@@ -187,7 +189,7 @@ def show_profile(measured: Measurement) -> MovingPicture:
     """
     groups: dict[str, list[Bar]] = {mode: [] for mode in _MODES}
     idle: dict[tuple[str, str], str] = {}
-    told = []
+    step_texts = []
     for row in measured.rows:
         if (row["size"], row["norm"]) != ("small", "layer_norm"):
             continue
@@ -197,7 +199,7 @@ def show_profile(measured: Measurement) -> MovingPicture:
         groups[mode].append(
             Bar(_(_SHORT[provider]), _list_stretches(row["pieces"], _LOOKS[provider]), words)
         )
-        told.append(
+        step_texts.append(
             _("{mode}, {provider}: {words} ms, norms {norms:.1f} ms").format(
                 mode=_(_MODES[mode]),
                 provider=_(_SHORT[provider]),
@@ -238,7 +240,7 @@ def show_profile(measured: Measurement) -> MovingPicture:
         ),
         alt=_(
             "A timeline of one step for each norm and mode. Of one step the GPU waits: {told}."
-        ).format(told=_("; ").join(told)),
+        ).format(told=_("; ").join(step_texts)),
     )
 
 
@@ -267,8 +269,8 @@ def find_host_costs() -> dict[str, int]:
 
     Raises: CourseError if nothing is stored.
     """
-    wanted = {"op": "layer_norm", "passes": "forward and backward", "dtype": "fp16"}
-    rows = [row for row in measurement.stored("host").rows if wanted.items() <= row.items()]
+    selection = {"op": "layer_norm", "passes": "forward and backward", "dtype": "fp16"}
+    rows = [row for row in measurement.stored("host").rows if selection.items() <= row.items()]
     return {
         row["provider"]: round(row["us"]) for row in rows if row["provider"] in ("ours", "torch")
     }

@@ -62,9 +62,9 @@ def show_published() -> MovingPicture:
         ),
         _make_line("PyTorch", "torch", [(line.N, line.torch) for line in table]),
     ]
-    first = table[0]
+    first_line = table[0]
     highest = max(table, key=lambda line: (line.N <= 8192, line.triton))
-    last = table[-1]
+    last_line = table[-1]
     source = _("Triton's tutorial, English edition; its GPU is not named")
     return chart(
         View(
@@ -76,7 +76,7 @@ def show_published() -> MovingPicture:
             "GB/s of a LayerNorm backward pass by row length. The tutorial's kernels climb from"
             " {first.triton:g} at N = {first.N} to {highest.triton:g} at {highest.N}, drop, and"
             " climb to {last.triton:g} at {last.N}. PyTorch stays at 372 to 542. {source}."
-        ).format(first=first, highest=highest, last=last, source=source),
+        ).format(first=first_line, highest=highest, last=last_line, source=source),
     )
 
 
@@ -148,12 +148,12 @@ def show_benchmark(benchmark: Any) -> MovingPicture:
             _make_line(_(name), _COLOURS[provider], points[provider])
             for provider, name in DEVICE_TIMES.items()
         ]
-        own = [gbps for N, gbps in points["ours"] if N <= 8192]
+        our_gbps = [gbps for N, gbps in points["ours"] if N <= 8192]
         source = _("{source}, M N = 2^25; dotted: the tutorial's table").format(
             source=stored.label()
         )
         title = _("Without Python's share: level, {least} to {most} GB/s up to N = 8192").format(
-            least=min(own), most=max(own)
+            least=min(our_gbps), most=max(our_gbps)
         )
     alt = _("GB/s of a LayerNorm backward pass by row length. {source}.").format(source=source)
     plot = Plot(_make_length_axis(), _make_gbps_axis(), lines)
@@ -164,7 +164,7 @@ def show_counters() -> MovingPicture:
     """Show the stored counters of three kernels, one view each: how busy units and places for warps
     are, and for what warps wait."""
     stored = measurement.stored("counters")
-    told = []
+    texts = []
     rows = {
         name: next(row for row in stored.rows if (row["op"], row["M"], row["N"]) == (op, 8192, N))
         for name, (op, N) in _COUNTED.items()
@@ -213,7 +213,7 @@ def show_counters() -> MovingPicture:
             _(", ").join(f"{bar.name} {bar.words}" for bar in bars)
             for bars in ((*units, places), stalls)
         )
-        told.append(
+        texts.append(
             _("{name}: {facts}; {read}; warps wait, {wait}.").format(
                 name=_(name), facts=facts, read=read, wait=wait
             )
@@ -241,7 +241,7 @@ def show_counters() -> MovingPicture:
     views = [make_view(name) for name in rows]
     return chart(
         *views,
-        alt=_("Bars of hardware counters. {told}").format(told=join_sentences(*told)),
+        alt=_("Bars of hardware counters. {told}").format(told=join_sentences(*texts)),
         control=_("kernel"),
     )
 

@@ -27,7 +27,7 @@ def show_long_rows(measured: Measurement) -> MovingPicture:
             Bar(_(name), [(value, colour)], f"{value:.{0 if value >= 20 else 1}f}")
         )
     unit = _("time over the floor (fp16), on a logarithmic scale that begins at the floor")
-    told = _("; ").join(
+    times_text = _("; ").join(
         _("{M} x {N}, {name}: {value:.2g}").format(
             M=row["M"], N=row["N"], name=_(_NAMES[row["provider"]][1]), value=row["over_floor"]
         )
@@ -40,7 +40,7 @@ def show_long_rows(measured: Measurement) -> MovingPicture:
             _("{told}.").format(told=measured.label()),
         ),
         alt=_("Time of LayerNorm forward over the floor, {source}. {told}.").format(
-            source=measured.label(), told=told
+            source=measured.label(), told=times_text
         ),
     )
 

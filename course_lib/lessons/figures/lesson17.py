@@ -38,72 +38,85 @@ def show_errors(table: Mapping[str, Mapping[str, float]]) -> MovingPicture:
     looks = [
         ["done" if _shows(error) else "waiting" for error in row.values()] for row in table.values()
     ]
-    shown = {
+    inputs_by_bug = {
         bug: list_words(name.partition(":")[0] for name, error in row.items() if _shows(error))
         for bug, row in table.items()
     }
-    told = join_sentences(
+    bugs_text = join_sentences(
         *(
             _("{bug}: shown by {names}.").format(bug=_(bug), names=names or _("none"))
-            for bug, names in shown.items()
+            for bug, names in inputs_by_bug.items()
         )
     )
     return chart(
         View(title, [Cells([_(bug) for bug in table], [_(name) for name in inputs], words, looks)]),
         alt=_("A grid of {bugs} bugs and {inputs} inputs, with how far y is off. {told}").format(
-            bugs=len(table), inputs=len(inputs), told=told
+            bugs=len(table), inputs=len(inputs), told=bugs_text
         ),
     )
 
 
-def show_met(met: Mapping[str, Sequence[Met]]) -> MovingPicture:
+def show_met(kernels_by_test: Mapping[str, Sequence[Met]]) -> MovingPicture:
     """Show a row per test and a cell per kernel, once for the wrong kernels and once for the right
     ones. A cell shows whether the test raised."""
-    panels, told = [], {test: list[str]() for test in met}
-    names = [test.removeprefix("catch_").replace("_", " ") for test in met]
+    panels, counts_by_test = [], {test: list[str]() for test in kernels_by_test}
+    names = [test.removeprefix("catch_").replace("_", " ") for test in kernels_by_test]
     for title, words_of, is_right in (
         (_("wrong kernels"), _("{count} of {all} wrong kernels caught."), False),
         (_("right kernels"), _("{count} of {all} right kernels accused."), True),
     ):
-        own = [[one for one in kernels if one.is_right == is_right] for kernels in met.values()]
-        most = max(map(len, own))
-        words = [[_sign(one) for one in some] + [None] * (most - len(some)) for some in own]
+        groups = [
+            [kernel for kernel in kernels if kernel.is_right == is_right]
+            for kernels in kernels_by_test.values()
+        ]
+        most = max(map(len, groups))
+        words = [
+            [_sign(kernel) for kernel in group] + [None] * (most - len(group)) for group in groups
+        ]
         looks = [[_LOOKS[word or ""] for word in line] for line in words]
         panels.append(Cells(names, [""] * most, words, looks, title=title))
-        for test, some in zip(met, own, strict=True):
-            told[test].append(
-                words_of.format(count=sum(one.caught is True for one in some), all=len(some))
+        for test, group in zip(kernels_by_test, groups, strict=True):
+            counts_by_test[test].append(
+                words_of.format(
+                    count=sum(kernel.caught is True for kernel in group), all=len(group)
+                )
             )
-    kernels = [one for some in met.values() for one in some]
-    said = (
+    kernels = [kernel for group in kernels_by_test.values() for kernel in group]
+    counts_text = (
         join_sentences(
             *(
                 _("{name}: {values}").format(name=test, values=join_sentences(*words))
-                for test, words in told.items()
+                for test, words in counts_by_test.items()
             )
         )
-        if any(one.caught is not None for one in kernels)
+        if any(kernel.caught is not None for kernel in kernels)
         else _("None has run yet.")
     )
-    full = sum(
-        all(one.caught is not None and one.caught != one.is_right for one in some)
-        for some in met.values()
+    perfect_tests = sum(
+        all(kernel.caught is not None and kernel.caught != kernel.is_right for kernel in group)
+        for group in kernels_by_test.values()
     )
     caption = _(
         "\u2713: a wrong kernel found, a right one left alone. \u2717: a wrong one missed, a right"
         " one accused."
     )
     return chart(
-        View(_("{full} of {all} bugs caught").format(full=full, all=len(met)), panels, caption),
+        View(
+            _("{full} of {all} bugs caught").format(full=perfect_tests, all=len(kernels_by_test)),
+            panels,
+            caption,
+        ),
         alt=_(
             "A grid of {count} tests and the kernels that they meet, wrong ones and right ones."
             " {said}"
-        ).format(count=len(met), said=said),
+        ).format(count=len(kernels_by_test), said=counts_text),
     )
 
 
-def _sign(one: Met) -> str:
-    return "" if one.caught is None else "\u2713" if one.caught != one.is_right else "\u2717"
+def _sign(kernel: Met) -> str:
+    return (
+        "" if kernel.caught is None else "\u2713" if kernel.caught != kernel.is_right else "\u2717"
+    )
 
 
 def _shows(error: float) -> bool:

@@ -50,10 +50,10 @@ class NormInputs:
 
     def label(self) -> str:
         """Write the origin of the numbers for a figure."""
-        made = _(", ").join(
+        models_text = _(", ").join(
             _("{model} from {package} {version}").format(**package) for package in self.packages
         )
-        return _("Measured {date} on a CPU; {made}").format(date=self.date, made=made)
+        return _("Measured {date} on a CPU; {made}").format(date=self.date, made=models_text)
 
 
 def read_norm_inputs() -> NormInputs:

@@ -28,8 +28,8 @@ def times_by_length(report: shape.ShapeReport) -> MovingPicture:
         and row["M"] * row["N"] >= forward.ELEMENTS
     ]
     plots = []
-    for name, one in zip((_("forward"), _("backward")), report.passes, strict=True):
-        rows = [row for row in wide if row["op"] == one.op]
+    for name, norm_pass in zip((_("forward"), _("backward")), report.passes, strict=True):
+        rows = [row for row in wide if row["op"] == norm_pass.op]
         lines = [
             make_line(rows, "ours", _("the course's"), "ours"),
             make_line(rows, "torch", _("PyTorch's"), "torch"),

@@ -39,9 +39,9 @@ class _Bar(ipywidgets.VBox):
     def _repr_mimebundle_(
         self, include: Any = None, exclude: Any = None, **kwargs: Any
     ) -> dict[str, Any]:
-        asked = _("Run this cell for the controls that ask Python.")
+        invitation = _("Run this cell for the controls that ask Python.")
         live = super()._repr_mimebundle_(**kwargs) or {}
-        return dict(live) | {"text/html": f"<p><em>{asked}</em></p>", "text/plain": asked}
+        return dict(live) | {"text/html": f"<p><em>{invitation}</em></p>", "text/plain": invitation}
 
 
 class AskingPicture:

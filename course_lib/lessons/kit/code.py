@@ -16,16 +16,18 @@ def list_code(source: Mapping[int, str], lines: Iterable[int]) -> list[tuple[int
         source: the kernel's text by line number; it holds whole statements.
     """
     lines = set(lines)
-    first = min(source, default=0)
-    text = "\n".join(source.get(number, "") for number in range(first, max(source, default=0) + 1))
+    first_number = min(source, default=0)
+    text = "\n".join(
+        source.get(number, "") for number in range(first_number, max(source, default=0) + 1)
+    )
     cuts: dict[int, int] = {}  # line number -> column at which its comment begins
     left_out: set[int] = set()  # lines of docstrings
     begins = True  # does the next token begin a statement?
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type == tokenize.COMMENT:
-            cuts[token.start[0] + first - 1] = token.start[1]
+            cuts[token.start[0] + first_number - 1] = token.start[1]
         elif token.type == tokenize.STRING and begins:
-            left_out |= set(range(token.start[0] + first - 1, token.end[0] + first))
+            left_out |= set(range(token.start[0] + first_number - 1, token.end[0] + first_number))
         if token.type not in (tokenize.COMMENT, tokenize.NL):
             begins = token.type in (tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT)
     code = [

@@ -94,15 +94,15 @@ class MovingPicture:
 def read_picture(markup: str) -> MovingPicture | None:
     """Return the picture that ``make_html`` wrote in English, in the chosen language: what Python
     said is translated, too. None if it is no picture."""
-    found = _WRITTEN.match(markup)
-    if found is None:
+    match = _WRITTEN.match(markup)
+    if match is None:
         return None
     at = markup.index(_CALL, markup.rindex("\nmount(")) + len(_CALL)
     data, _end = json.JSONDecoder().raw_decode(markup[at:].replace("<\\!--", "<!--"))
     return MovingPicture(
-        found["name"],
+        match["name"],
         _translate(data, frozenset(_list_keys(data))),
-        _translate_alt(html.unescape(found["alt"]), data.get("alt", "")),
+        _translate_alt(html.unescape(match["alt"]), data.get("alt", "")),
     )
 
 
@@ -117,22 +117,22 @@ def _translate_alt(alt: str, described: str) -> str:
     )
 
 
-def _translate(data: Any, keys: frozenset[str], *, shown: bool = False) -> Any:
+def _translate(data: Any, keys: frozenset[str], *, is_shown: bool = False) -> Any:
     """Translate the texts of data that was saved in English.
 
     A text that is also a key of the data stays, because a state may name the key by it; so does a
-    single word that is not known to be ``shown``.
+    single word that is not known to be ``is_shown``.
     """
     if isinstance(data, dict):  # {"two levels": "two levels"} is the name that is shown of a key
         # a series, a bar or a box
         of_chart = not data.keys().isdisjoint(("dots", "parts", "at_top"))
         return {
-            key: _translate(part, keys - {key}, shown=of_chart and key in ("name", "words"))
+            key: _translate(part, keys - {key}, is_shown=of_chart and key in ("name", "words"))
             for key, part in data.items()
         }
     if isinstance(data, list):
         return [_translate(part, keys) for part in data]
-    if not isinstance(data, str) or data in keys or (not shown and _WORD.fullmatch(data)):
+    if not isinstance(data, str) or data in keys or (not is_shown and _WORD.fullmatch(data)):
         return data
     return "\n".join(translate_filled(line, "interface") for line in data.split("\n"))
 
@@ -149,18 +149,18 @@ def list_marked(script: str) -> Iterator[str]:
 
     A marked text holds no other backquote, and no brace but those around its values.
     """
-    for said, noun, plural in _MARKED.findall(script):
+    for template, noun, plural in _MARKED.findall(script):
         if noun:
             yield (
                 f"{{0}} {plural or noun + ('es' if noun.endswith(('ch', 'sh', 's', 'x')) else 's')}"
             )
         else:
-            parts = _VALUE.split(said)
+            parts = _VALUE.split(template)
             english = (
                 "".join(part + f"{{{index}}}" for index, part in enumerate(parts[:-1])) + parts[-1]
             )
             yield _ESCAPE.sub(lambda sign: chr(int(sign[1], 16)) if sign[1] else sign[2], english)
-            for value in _VALUE.findall(said):
+            for value in _VALUE.findall(template):
                 yield from list_marked(value)
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from course_lib.lessons.steps.step import In, Out, Slip, Step, Try
 
 
-def _try_row(what: str, row: list[float], block: int) -> Try:
+def _try_row(description: str, row: list[float], block: int) -> Try:
     return Try(
-        what,
+        description,
         arguments={"x_ptr": In(row), "y_ptr": Out((len(row),)), "N": len(row)},
         constexprs={"BLOCK": block},
         expected={"y_ptr": (np.array(row) - np.mean(row)) / np.std(row)},  # np.std divides by N
@@ -18,20 +18,20 @@ def _try_row(what: str, row: list[float], block: int) -> Try:
     )
 
 
-def _try_variances(what: str, var: list[float], eps: float) -> Try:
+def _try_variances(description: str, var: list[float], eps: float) -> Try:
     return Try(
-        what,
+        description,
         arguments={"var_ptr": In(var), "rstd_ptr": Out((len(var),)), "eps": eps},
         constexprs={"BLOCK": len(var)},
         expected={"rstd_ptr": 1 / np.sqrt(np.array(var) + eps)},
     )
 
 
-def _try_columns(what: str, n: int, block: int) -> Try:
+def _try_columns(description: str, n: int, block: int) -> Try:
     columns = np.arange(n)
     xhat, w, b = np.cos(columns), 1 + columns / 2, 3 - columns
     return Try(
-        what,
+        description,
         arguments={
             "xhat_ptr": In(xhat),
             "y_ptr": Out((n,)),
@@ -44,10 +44,10 @@ def _try_columns(what: str, n: int, block: int) -> Try:
     )
 
 
-def _try_rows(what: str, stride_x: int, stride_y: int) -> Try:
+def _try_rows(description: str, stride_x: int, stride_y: int) -> Try:
     x = np.array([[1.0, 2, 3, 4, 10], [7, 7, 8, 7, 6], [-3, 0, 0, 9, 4]])
     return Try(
-        what,
+        description,
         arguments={
             "x_ptr": In(x, stride=stride_x),
             "y_ptr": Out(x.shape, stride=stride_y),

@@ -14,9 +14,11 @@ from course_lib.lessons.steps.step import In, Out, Slip, Step, Try, WrongForm
 _EPS = 1e-5
 
 
-def _try_mean_squares(what: str, y: Any) -> Try:
+def _try_mean_squares(description: str, y: Any) -> Try:
     return Try(
-        what, arguments=(In(y),), expected=(np.asarray(y, dtype=np.float64) ** 2).mean(axis=1)
+        description,
+        arguments=(In(y),),
+        expected=(np.asarray(y, dtype=np.float64) ** 2).mean(axis=1),
     )
 
 
@@ -43,10 +45,10 @@ def accept_quiet_row(row: Any) -> str:
     return ""
 
 
-def _try_half(what: str, x: list[float], w: list[float], block: int) -> Try:
+def _try_half(description: str, x: list[float], w: list[float], block: int) -> Try:
     rounded = np.array(w).astype(np.float16).astype(np.float64)
     return Try(
-        what,
+        description,
         arguments={
             "x_ptr": In(x, "fp16"),
             "w_ptr": In(w, "fp16"),
@@ -59,10 +61,10 @@ def _try_half(what: str, x: list[float], w: list[float], block: int) -> Try:
     )
 
 
-def _try_peak(what: str, x: list[list[float]], stride: int) -> Try:
+def _try_peak(description: str, x: list[list[float]], stride: int) -> Try:
     rows = np.array(x)
     return Try(
-        what,
+        description,
         arguments={
             "x_ptr": In(rows, stride=stride),
             "peak_ptr": Out((len(rows),)),

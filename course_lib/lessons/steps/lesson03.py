@@ -15,10 +15,10 @@ _LOUD = np.array([[300.0, -300.0, 280.0, -290.0], [1.0, 2.0, -1.0, -2.0]])
 _SQUARE = np.array([[1.0, 2.0, 6.0], [10.0, 20.0, 30.0], [-5.0, 0.0, 2.0]])
 
 
-def _find_variance(what: str, x: np.ndarray, block: int) -> Try:
+def _find_variance(description: str, x: np.ndarray, block: int) -> Try:
     M, N = x.shape
     return Try(
-        what,
+        description,
         arguments={"x_ptr": In(x), "var_ptr": Out((M,)), "stride_x": N, "N": N},
         grid=(M,),
         constexprs={"BLOCK": block},
@@ -26,13 +26,13 @@ def _find_variance(what: str, x: np.ndarray, block: int) -> Try:
     )
 
 
-def _subtract_mean(what: str, x: np.ndarray) -> Try:
-    return Try(what, arguments=(In(x),), expected=x - x.mean(axis=1, keepdims=True))
+def _subtract_mean(description: str, x: np.ndarray) -> Try:
+    return Try(description, arguments=(In(x),), expected=x - x.mean(axis=1, keepdims=True))
 
 
-def _mean_square(what: str, x: np.ndarray, dtype: str) -> Try:
+def _mean_square(description: str, x: np.ndarray, dtype: str) -> Try:
     return Try(
-        what,
+        description,
         arguments=(In(x, dtype),),
         expected=(x**2).mean(axis=1),
         within=1e-3,

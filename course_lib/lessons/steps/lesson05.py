@@ -12,10 +12,10 @@ _LONG = np.arange(1.0, 12.0)
 _FAR = 2**30
 
 
-def _mean_square(what: str, x: np.ndarray, block: int, stride: int = 0) -> Try:
+def _mean_square(description: str, x: np.ndarray, block: int, stride: int = 0) -> Try:
     M, N = x.shape
     return Try(
-        what,
+        description,
         arguments={
             "x_ptr": In(x, stride=stride),
             "out_ptr": Out((M,)),
@@ -28,10 +28,10 @@ def _mean_square(what: str, x: np.ndarray, block: int, stride: int = 0) -> Try:
     )
 
 
-def _square(what: str, x: np.ndarray, dtype: str, stride: int) -> Try:
+def _square(description: str, x: np.ndarray, dtype: str, stride: int) -> Try:
     M = len(x)
     return Try(
-        what,
+        description,
         arguments={
             "x_ptr": In(x, dtype),
             "square_ptr": Out((M,)),
@@ -43,10 +43,10 @@ def _square(what: str, x: np.ndarray, dtype: str, stride: int) -> Try:
     )
 
 
-def _lanes(what: str, x: np.ndarray, block: int) -> Try:
-    seen = [x[lane::block] for lane in range(block)]
+def _lanes(description: str, x: np.ndarray, block: int) -> Try:
+    lane_values = [x[lane::block] for lane in range(block)]
     return Try(
-        what,
+        description,
         arguments={
             "x_ptr": In(x),
             "count_ptr": Out((block,)),
@@ -55,15 +55,15 @@ def _lanes(what: str, x: np.ndarray, block: int) -> Try:
         },
         constexprs={"BLOCK": block},
         expected={
-            "count_ptr": np.array([float(len(own)) for own in seen]),
-            "mean_ptr": np.array([own.mean() if len(own) else 0.0 for own in seen]),
+            "count_ptr": np.array([float(len(values)) for values in lane_values]),
+            "mean_ptr": np.array([values.mean() if len(values) else 0.0 for values in lane_values]),
         },
     )
 
 
-def _range(what: str, x: np.ndarray) -> Try:
+def _range(description: str, x: np.ndarray) -> Try:
     return Try(
-        what,
+        description,
         arguments={"x_ptr": In(x), "low_ptr": Out((1,)), "high_ptr": Out((1,))},
         constexprs={"BLOCK": len(x)},
         expected={"low_ptr": np.array([x.min()]), "high_ptr": np.array([x.max()])},

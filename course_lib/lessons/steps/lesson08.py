@@ -18,12 +18,12 @@ _NUMBERS = np.array(
 _STEEP = np.array([[1.0, -1, 2, -2], [11, 9, 12, 8], [21, 19, 22, 18], [31, 29, 32, 28]])
 
 
-def _add_rows(what: str, x: np.ndarray, rows: int, block: int, stride: int = 0) -> Try:
+def _add_rows(description: str, x: np.ndarray, rows: int, block: int, stride: int = 0) -> Try:
     """Try the sum of each row; M is a multiple of ROWS."""
     M, N = x.shape
     arguments = {"x_ptr": In(x, stride=stride), "sum_ptr": Out((M,)), "stride": stride or N, "N": N}
     return Try(
-        what,
+        description,
         arguments,
         {"sum_ptr": x.sum(axis=1)},
         grid=(M // rows,),
@@ -31,12 +31,12 @@ def _add_rows(what: str, x: np.ndarray, rows: int, block: int, stride: int = 0) 
     )
 
 
-def _centre_rows(what: str, x: np.ndarray) -> Try:
+def _centre_rows(description: str, x: np.ndarray) -> Try:
     """Try one tile that holds all of x."""
     arguments = {"x_ptr": In(x), "y_ptr": Out(x.shape)}
     want = x - x.mean(axis=1, keepdims=True)
     return Try(
-        what,
+        description,
         arguments,
         {"y_ptr": want},
         constexprs={"ROWS": x.shape[0], "BLOCK": x.shape[1]},
@@ -44,13 +44,13 @@ def _centre_rows(what: str, x: np.ndarray) -> Try:
     )
 
 
-def _average_rows(what: str, x: np.ndarray, rows: int, block: int) -> Try:
+def _average_rows(description: str, x: np.ndarray, rows: int, block: int) -> Try:
     """Try the mean of each row; the last program may have rows that do not exist."""
     M, N = x.shape
     arguments = {"x_ptr": In(x), "mean_ptr": Out((M,)), "M": M, "N": N}
     constexprs = {"ROWS": rows, "BLOCK": block}
     return Try(
-        what,
+        description,
         arguments,
         {"mean_ptr": x.mean(axis=1)},
         grid=(-(-M // rows),),

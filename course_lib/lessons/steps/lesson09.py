@@ -23,28 +23,28 @@ _TOTAL16 = [[2048, 3, 2], [4096, 0, 0.75]]
 
 def _accept_passes(passes: Any) -> str:
     try:
-        three, one = passes
+        unfused, fused = passes
     except (TypeError, ValueError):
         raise WrongForm("passes has to be two numbers.") from None
-    if three != 8:
+    if unfused != 8:
         return (
-            f"Three kernels do not make {three} passes. Write down for each of them which matrices"
-            " it reads and which it writes, y too."
+            f"Three kernels do not make {unfused} passes. Write down for each of them which"
+            " matrices it reads and which it writes, y too."
         )
-    if one != 5:
+    if fused != 5:
         return (
-            f"One kernel does not make {one} passes. Which matrices does it have to read? Which two"
-            " are kept? What happens to y?"
+            f"One kernel does not make {fused} passes. Which matrices does it have to read? Which"
+            " two are kept? What happens to y?"
         )
     return ""
 
 
 def _add_try(
-    what: str, dtype: str, x: list, residual: list, total: list, stride_residual: int
+    description: str, dtype: str, x: list, residual: list, total: list, stride_residual: int
 ) -> Try:
     rows, columns = len(x), len(x[0])
     return Try(
-        what,
+        description,
         arguments={
             "x_ptr": In(x, dtype), "residual_ptr": In(residual, dtype, stride=stride_residual),
             "total_ptr": Out((rows, columns), dtype), "lost_ptr": Out((rows, columns)),
@@ -56,10 +56,10 @@ def _add_try(
     )  # fmt: skip
 
 
-def _round_try(what: str, dtype: str, x: list, residual: list, total: list, w: list) -> Try:
+def _round_try(description: str, dtype: str, x: list, residual: list, total: list, w: list) -> Try:
     y = reference.rms_norm(np.array(total, dtype=np.float64), np.array(w, dtype=np.float64), _EPS).y
     arguments = (In(x, dtype), In(residual, dtype), In(w, dtype), _EPS)
-    return Try(what, arguments=arguments, expected=(np.array(total, dtype=np.float64), y))
+    return Try(description, arguments=arguments, expected=(np.array(total, dtype=np.float64), y))
 
 
 STEPS = (

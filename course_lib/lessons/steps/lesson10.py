@@ -18,8 +18,8 @@ _EIGHT = np.array([2, -1, 3, 0.5, -0.5, 1.5, -2, 1])
 def _without_xhat(push: np.ndarray, row: np.ndarray) -> Try:
     """Make a try with the xhat of ``row``, eps = 0."""
     xhat = reference.layer_norm([row], eps=0.0).y[0]
-    rest = push - xhat * (xhat * push).mean()
-    return Try(f"the xhat of a row of {len(row)} numbers", (In(push), In(xhat)), rest)
+    remainder = push - xhat * (xhat * push).mean()
+    return Try(f"the xhat of a row of {len(row)} numbers", (In(push), In(xhat)), remainder)
 
 
 def _without_both(wdy: np.ndarray, row: np.ndarray) -> Try:
@@ -39,7 +39,7 @@ def _accept_weights(value: Any) -> str:
         numbers = np.asarray(value, dtype=np.float64).ravel()
     except (TypeError, ValueError):
         raise WrongForm("dw has to be four numbers.") from None
-    known = {
+    slips = {
         (3.0, 3, 1, 3): "That is db: each dy alone. A unit of w[i] moves y by xhat, not by 1.",
         (-4.0, 2): (
             "You added up along the rows. There is one number for each w, and each w has its own"
@@ -56,8 +56,8 @@ def _accept_weights(value: Any) -> str:
     }
     if len(numbers) == 4 and numbers.tolist() == [3, -1, -1, -3]:
         return ""
-    if tuple(numbers.tolist()) in known:
-        return known[tuple(numbers.tolist())]
+    if tuple(numbers.tolist()) in slips:
+        return slips[tuple(numbers.tolist())]
     if len(numbers) != 4:
         return f"dw needs four numbers, one for each w; there are {len(numbers)}."
     wrong = next(i for i in range(4) if numbers[i] != [3, -1, -1, -3][i])

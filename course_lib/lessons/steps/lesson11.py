@@ -48,39 +48,43 @@ def _accept_missing(value: Any) -> str:
 
 
 def _make_row_try(
-    what: str, row: tuple[np.ndarray, np.ndarray], block: int, of: str, mean_off: float = 0.0
+    description: str,
+    row: tuple[np.ndarray, np.ndarray],
+    block: int,
+    output: str,
+    mean_off: float = 0.0,
 ) -> Try:
-    """Make a try with one row and w = 1; ``of`` is "dx" or "c1". ``mean_off`` is added to the row's
-    mean, so that xhat does not add up to 0."""
+    """Make a try with one row and w = 1; ``output`` is "dx" or "c1". ``mean_off`` is added to the
+    row's mean, so that xhat does not add up to 0."""
     x, dy = row
     forward = reference.layer_norm([x], eps=EPS)
     mean, rstd = float(forward.mean[0]) + mean_off, float(forward.rstd[0])
-    size = len(x) if of == "dx" else 1
+    size = len(x) if output == "dx" else 1
     dx = reference.layer_norm_vjp([dy], [x], eps=EPS).dx[0]
     c1 = np.mean((x - mean) * rstd * (dy - dy.mean()))
     return Try(
-        what,
+        description,
         arguments={
             "dy_ptr": In(dy),
             "x_ptr": In(x),
-            f"{of}_ptr": Out((size,)),
+            f"{output}_ptr": Out((size,)),
             "mean": mean,
             "rstd": rstd,
             "N": len(x),
         },
         constexprs={"BLOCK": block},
-        expected={f"{of}_ptr": dx if of == "dx" else np.array([c1])},
-        asked=of == "dx" or (len(x) < block and not mean_off),
+        expected={f"{output}_ptr": dx if output == "dx" else np.array([c1])},
+        asked=output == "dx" or (len(x) < block and not mean_off),
     )
 
 
 def _make_strided_try(
-    what: str, dy: In, strides: tuple[int, int], x_stride: int, seen: np.ndarray
+    description: str, dy: In, strides: tuple[int, int], x_stride: int, dy_matrix: np.ndarray
 ) -> Try:
-    """Make a try of the sum of x * dy of every row; ``seen`` is the matrix dy that its strides
+    """Make a try of the sum of x * dy of every row; ``dy_matrix`` is the matrix dy that its strides
     describe."""
     return Try(
-        what,
+        description,
         arguments={
             "dy_ptr": dy, "x_ptr": In(_X, stride=x_stride), "dot_ptr": Out((3,)),
             "dy_row": strides[0], "dy_col": strides[1], "stride_x": x_stride,
@@ -88,7 +92,7 @@ def _make_strided_try(
         },
         grid=(3,),
         constexprs={"BLOCK": 8},
-        expected={"dot_ptr": (_X * seen).sum(axis=1)},
+        expected={"dot_ptr": (_X * dy_matrix).sum(axis=1)},
     )  # fmt: skip
 
 

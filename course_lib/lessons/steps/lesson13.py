@@ -19,16 +19,16 @@ _WIDE_ROWS = _NUMBERS.integers(-8, 9, size=(10, 8)).astype(
 def _add_chunks(rows: np.ndarray, rows_a_chunk: int) -> np.ndarray:
     return np.stack(
         [
-            rows[first : first + rows_a_chunk].sum(axis=0)
-            for first in range(0, len(rows), rows_a_chunk)
+            rows[first_row : first_row + rows_a_chunk].sum(axis=0)
+            for first_row in range(0, len(rows), rows_a_chunk)
         ]
     )
 
 
-def _try_chunks(what: str, M: int, rows_a_chunk: int, BLOCK_M: int) -> Try:
+def _try_chunks(description: str, M: int, rows_a_chunk: int, BLOCK_M: int) -> Try:
     expected = _add_chunks(_WIDE_ROWS[:M], rows_a_chunk)
     return Try(
-        what,
+        description,
         arguments={
             "dy_ptr": In(_WIDE_ROWS[:M]),
             "db_ptr": Out(expected.shape),
@@ -41,10 +41,10 @@ def _try_chunks(what: str, M: int, rows_a_chunk: int, BLOCK_M: int) -> Try:
     )
 
 
-def _try_walk(what: str, M: int, P: int) -> Try:
+def _try_walk(description: str, M: int, P: int) -> Try:
     expected = np.stack([_ROWS[:M][program::P].sum(axis=0) for program in range(P)])
     return Try(
-        what,
+        description,
         arguments={"dy_ptr": In(_ROWS[:M]), "partial_ptr": Out(expected.shape), "M": M},
         grid=(P,),
         constexprs={"BLOCK": 4},

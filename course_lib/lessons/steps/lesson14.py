@@ -20,30 +20,30 @@ def _accept_returned(returned: Any) -> str:
             "forward has four arguments behind ctx: x, w, b and eps. backward returns"
             f" {len(returned)} here."
         )
-    wanted = {"x": "dx", "w": None, "b": None, "eps": None}
-    for (name, right), said in zip(wanted.items(), returned, strict=True):
-        if said != right:
+    gradients = {"x": "dx", "w": None, "b": None, "eps": None}
+    for (name, right), answer in zip(gradients.items(), returned, strict=True):
+        if answer != right:
             why = {
                 "x": "x is the first argument, and somebody waits for its gradient",
                 "w": "w is frozen: nobody asked for its gradient",
                 "b": "b is None in this call, and a gradient for None is an error",
                 "eps": "eps is a number, and a number has no gradient",
             }[name]
-            return f"In the place of {name} stands {said!r}, but {why}."
+            return f"In the place of {name} stands {answer!r}, but {why}."
     return ""
 
 
-def _try_rows(what: str, x: np.ndarray) -> Try:
+def _try_rows(description: str, x: np.ndarray) -> Try:
     turned = np.swapaxes(x, -1, -2)
-    return Try(what, arguments=(In(x),), expected=turned.reshape(-1, turned.shape[-1]))
+    return Try(description, arguments=(In(x),), expected=turned.reshape(-1, turned.shape[-1]))
 
 
-def _try_back(what: str, shape: tuple[int, ...], dtype: str) -> Try:
+def _try_back(description: str, shape: tuple[int, ...], dtype: str) -> Try:
     dx = np.arange(24.0).reshape(6, 4)
     dw = np.array([1.0, 2.0, 4.0, 5.0]) / 3
     rounded = dw.astype(np.float16 if dtype == "fp16" else np.float32)
     return Try(
-        what,
+        description,
         arguments=(In(dx), In(dw), In(np.ones(shape)), In(np.ones(4), dtype=dtype)),
         expected=(dx.reshape(shape), rounded.astype(np.float64)),
         within=1e-6,

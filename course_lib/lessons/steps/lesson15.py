@@ -6,12 +6,14 @@ from __future__ import annotations
 from course_lib.lessons.steps.step import In, Slip, Step, Try
 
 
-def _report_try(what: str, moved: int, call_us: float, memory_gbps: float, gbps: float) -> Try:
-    return Try(what, arguments=(moved, call_us, memory_gbps), expected=gbps, within=1e-6)
+def _report_try(
+    description: str, moved: int, call_us: float, memory_gbps: float, gbps: float
+) -> Try:
+    return Try(description, arguments=(moved, call_us, memory_gbps), expected=gbps, within=1e-6)
 
 
-def _time_try(what: str, times: list[float], warm_up: int, us: float) -> Try:
-    return Try(what, arguments=(In(times), warm_up), expected=us, within=1e-5)
+def _time_try(description: str, times: list[float], warm_up: int, us: float) -> Try:
+    return Try(description, arguments=(In(times), warm_up), expected=us, within=1e-5)
 
 
 STEPS = (

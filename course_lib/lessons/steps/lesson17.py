@@ -23,9 +23,9 @@ def _accept_row(row: Any) -> str:
         raise WrongForm("`row` has to be a list of four numbers.") from None
     if x.numel() != 4 or not x.isfinite().all() or x.abs().max() > _LARGEST:
         raise WrongForm(f"`row` has to be four numbers between -{_LARGEST:,} and {_LARGEST:,}.")
-    one, zero = torch.ones(4), torch.zeros(4)
-    right = specimens.make_plain("right", backward=False)(x, one, zero, 1e-5)
-    wrong = specimens.make_plain("one pass", backward=False)(x, one, zero, 1e-5)
+    ones, zeros = torch.ones(4), torch.zeros(4)
+    right = specimens.make_plain("right", backward=False)(x, ones, zeros, 1e-5)
+    wrong = specimens.make_plain("one pass", backward=False)(x, ones, zeros, 1e-5)
     error = (wrong - right).abs().max().item()
     return (
         f"for this row y is off by {error:.1g}, and more than 0.5 is wanted."
@@ -57,18 +57,25 @@ def _accept_last_row(rows: Any) -> str:
     if isinstance(rows, bool) or not isinstance(rows, numbers.Real) or rows % 1 != 0:
         raise WrongForm("`rows` has to be a whole number.")
     rows = math.floor(rows)
-    last = (rows - 1) * 256
-    if last < 2**31:
+    last_offset = (rows - 1) * 256
+    if last_offset < 2**31:
         return (
-            f"the last of {rows:,} rows begins at element {last:,}, and 32 bits with a sign reach"
-            f" up to {2**31 - 1:,}."
+            f"the last of {rows:,} rows begins at element {last_offset:,}, and 32 bits with a sign"
+            f" reach up to {2**31 - 1:,}."
         )
-    return f"with {rows - 1:,} rows the last one begins too late already." if last > 2**31 else ""
+    return (
+        f"with {rows - 1:,} rows the last one begins too late already."
+        if last_offset > 2**31
+        else ""
+    )
 
 
-def _try_near(what: str, got: list[float], want: list[float], near: bool) -> Try:
+def _try_near(description: str, actual: list[float], expected: list[float], near: bool) -> Try:
     return Try(
-        what, arguments=(In(got), In(want)), expected=float(near), asked=any(map(math.isnan, got))
+        description,
+        arguments=(In(actual), In(expected)),
+        expected=float(near),
+        asked=any(map(math.isnan, actual)),
     )
 
 

@@ -247,13 +247,15 @@ class Step:
             )
             for slip in self.slips
         )
-        other = self.other_debrief
+        other_debrief = self.other_debrief
         return replace(
             self,
             question=translate(self.question),
             debrief=translate(self.debrief),
             slips=slips,
-            other_debrief=None if other is None else (other[0], translate(other[1])),
+            other_debrief=None
+            if other_debrief is None
+            else (other_debrief[0], translate(other_debrief[1])),
         )
 
     def write_debrief(self, value: Any) -> str:
@@ -307,7 +309,7 @@ def _is_argument(value: Any) -> bool:
     return isinstance(value, In) or (isinstance(value, int | float) and not isinstance(value, bool))
 
 
-def _check_layout(what: str, shape: tuple[int, ...], dtype: str, stride: int) -> None:
+def _check_layout(subject: str, shape: tuple[int, ...], dtype: str, stride: int) -> None:
     faults = [
         (dtype not in DTYPES, f"dtype is one of {', '.join(DTYPES)}"),
         (
@@ -319,7 +321,7 @@ def _check_layout(what: str, shape: tuple[int, ...], dtype: str, stride: int) ->
             "a stride is for matrices, and at least their columns",
         ),
     ]
-    _raise_first(f"{what} of shape {shape}", faults)
+    _raise_first(f"{subject} of shape {shape}", faults)
 
 
 def _raise_first(where: str, faults: list[tuple[bool, str]]) -> None:

@@ -143,7 +143,7 @@ def _store(addresses: np.ndarray, values: np.ndarray, mask: np.ndarray) -> None:
         memory[lanes] = stored.view(np.uint8).reshape(lanes.shape)
 
 
-def _unsigned(apply: Callable) -> Callable:
+def _apply_unsigned(apply: Callable) -> Callable:
     return lambda old, value: apply(
         old.view(f"u{old.itemsize}"), value.view(f"u{old.itemsize}")
     ).view(old.dtype)
@@ -152,7 +152,7 @@ def _unsigned(apply: Callable) -> Callable:
 _APPLIED: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
     "ADD": np.add, "FADD": np.add, "AND": np.bitwise_and, "OR": np.bitwise_or,
     "XOR": np.bitwise_xor, "MAX": np.maximum,
-    "MIN": np.minimum, "UMAX": _unsigned(np.maximum), "UMIN": _unsigned(np.minimum),
+    "MIN": np.minimum, "UMAX": _apply_unsigned(np.maximum), "UMIN": _apply_unsigned(np.minimum),
     "XCHG": lambda old, value: value,
 }  # fmt: skip
 
@@ -178,26 +178,28 @@ def _atomic_rmw(
     operation: Any, addresses: np.ndarray, values: np.ndarray, mask: np.ndarray, order: Any
 ) -> np.ndarray:
     apply = _APPLIED[operation.name]
-    given = np.broadcast_to(values, addresses.shape).ravel()
+    operands = np.broadcast_to(values, addresses.shape).ravel()
     live = _find_live(mask, addresses.shape)
     with np.errstate(all="ignore"):
         return _update(
-            addresses, live, values.dtype, lambda lane, old: apply(old, given[lane : lane + 1])
+            addresses, live, values.dtype, lambda lane, old: apply(old, operands[lane : lane + 1])
         )
 
 
 def _atomic_cas(
     addresses: np.ndarray, expected: np.ndarray, values: np.ndarray, order: Any
 ) -> np.ndarray:
-    wanted = np.broadcast_to(expected, addresses.shape).ravel()
-    given = np.broadcast_to(values, addresses.shape).ravel()
+    expected_lanes = np.broadcast_to(expected, addresses.shape).ravel()
+    new_values = np.broadcast_to(values, addresses.shape).ravel()
     live = np.ones(addresses.shape, bool)
     return _update(
         addresses,
         live,
         values.dtype,
         lambda lane, old: (
-            given[lane : lane + 1] if old.tobytes() == wanted[lane : lane + 1].tobytes() else old
+            new_values[lane : lane + 1]
+            if old.tobytes() == expected_lanes[lane : lane + 1].tobytes()
+            else old
         ),
     )
 

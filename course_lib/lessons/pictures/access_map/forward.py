@@ -61,7 +61,7 @@ def _trace(kernel: str, M: int, N: int, block: int, rows: int) -> MovingPicture:
     mean = torch.empty(M)
     rstd = torch.empty(M)
     whole = {"ROWS": rows, "BLOCK": triton.next_power_of_2(N)}
-    both = {"HAS_W": True, "HAS_B": True}
+    flags = {"HAS_W": True, "HAS_B": True}
     tiles = (triton.cdiv(M, rows),)
     if kernel.startswith("yours"):
         exercise, grid, blocks = (
@@ -86,7 +86,7 @@ def _trace(kernel: str, M: int, N: int, block: int, rows: int) -> MovingPicture:
             1,
             N,
             EPS,
-            **both,
+            **flags,
             BLOCK=block,
         )
     else:
@@ -106,7 +106,7 @@ def _trace(kernel: str, M: int, N: int, block: int, rows: int) -> MovingPicture:
             M,
             N,
             EPS,
-            **both,
+            **flags,
             **whole,
         )
     assert isinstance(traced, MovingPicture)

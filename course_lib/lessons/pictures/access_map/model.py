@@ -70,10 +70,10 @@ class AccessMap:
     @cached_property
     def of_program(self) -> dict[int, list[int]]:
         """Return for each program the numbers of its steps."""
-        found: dict[int, list[int]] = defaultdict(list)
+        steps_by_program: dict[int, list[int]] = defaultdict(list)
         for number, step in enumerate(self.steps):
-            found[step.access.program].append(number)
-        return found
+            steps_by_program[step.access.program].append(number)
+        return steps_by_program
 
     def traffic(self, until: int | None = None) -> dict[tuple[str, Pass], int]:
         """Return the bytes per tensor and pass in the first ``until`` steps (None: in all).
@@ -122,13 +122,13 @@ def model(recording: Recording) -> AccessMap:
         verb = {"load": "read", "store": "write"}.get(access.kind, "atomic")
         visits = np.ones(access.offsets.size, np.int64)
         if access.tensor is not None:
-            known = indices[access.tensor]
-            seen = counts.setdefault(
-                (access.program, access.tensor, verb), np.zeros(known.size, np.int64)
+            tensor_offsets = indices[access.tensor]
+            visit_counts = counts.setdefault(
+                (access.program, access.tensor, verb), np.zeros(tensor_offsets.size, np.int64)
             )
-            at = np.searchsorted(known, access.offsets)
-            visits = seen[at] + 1
-            seen[at] += 1  # lanes of one access that share an element count as one visit
+            at = np.searchsorted(tensor_offsets, access.offsets)
+            visits = visit_counts[at] + 1
+            visit_counts[at] += 1  # lanes of one access that share an element count as one visit
         steps.append(AccessStep(access, verb, visits))
     return AccessMap(recording, tuple(steps))
 
@@ -162,9 +162,9 @@ def make_data(state: AccessMap) -> dict[str, Any]:
         accesses = []
         for number in state.of_program.get(program, ()):
             access = state.steps[number].access
-            known = access.tensor is not None
+            in_tensor = access.tensor is not None
             # outside the tensors, addresses differ in every run
-            pieces = split_lanes(access.offsets) if known else []
+            pieces = split_lanes(access.offsets) if in_tensor else []
             spent += len(pieces)
             if spent > MOST_RUNS and programs:
                 break
@@ -207,15 +207,15 @@ def make_data(state: AccessMap) -> dict[str, Any]:
 def split_lanes(offsets: np.ndarray) -> list[tuple[int, int, int]]:
     """Cut the lanes' offsets, in lane order, into runs (start, step, count)."""
     values = offsets.tolist()
-    found, at = [], 0
+    runs, at = [], 0
     while at < len(values):
         step = values[at + 1] - values[at] if at + 1 < len(values) else 0
         end = at + 1
         while end < len(values) and values[end] - values[end - 1] == step:
             end += 1
-        found.append((values[at], step, end - at))
+        runs.append((values[at], step, end - at))
         at = end
-    return found
+    return runs
 
 
 def _list_lines(state: AccessMap) -> list[int]:
@@ -226,9 +226,9 @@ def _choose_colours(tensors: Iterable[LaunchTensor]) -> dict[str, str]:
     """Return the course's colour for each tensor that has one by name, and an unused colour for
     each other tensor."""
     names = [tensor.name for tensor in tensors]
-    known = [name for name in names if name in style.GROUPS["tensors"]]
-    spare = [name for name in _SPARE if name not in known]
-    unknown = [name for name in names if name not in known]
-    return {name: name for name in known} | {
+    coloured = [name for name in names if name in style.GROUPS["tensors"]]
+    spare = [name for name in _SPARE if name not in coloured]
+    unknown = [name for name in names if name not in coloured]
+    return {name: name for name in coloured} | {
         name: spare[i % len(spare)] for i, name in enumerate(unknown)
     }

@@ -204,12 +204,12 @@ def _why_not(run: grading.Run, file: str) -> str:
         )
         return f"{where}: {raised.type}: {' '.join(raised.text.split())[:300]}."
     too_long = _("{file} was stopped: it took too long.")
-    how = {
+    reasons = {
         "timed out": too_long,
         "waited": too_long,
         "not started": _("{file} could not be started."),
     }
-    return how.get(run.ended, _("{file} ended its process.")).format(file=file)
+    return reasons.get(run.ended, _("{file} ended its process.")).format(file=file)
 
 
 def bound(algorithm: str, quantity: str, n: int, block: int, x: np.ndarray) -> tuple[float, ...]:
@@ -224,7 +224,7 @@ def bound(algorithm: str, quantity: str, n: int, block: int, x: np.ndarray) -> t
     """
     steps, levels = -(-n // block), (block - 1).bit_length()
     depth, u = steps - 1 + levels, 2.0**-24
-    found = []
+    bounds = []
     for group in x.astype(np.float64).reshape(len(RATIOS), SAMPLES, n):
         shift = group[:, 0] if algorithm == "shifted" else np.zeros(SAMPLES)
         kappa = float(statistics.condition_number(group, shift).max())
@@ -244,8 +244,8 @@ def bound(algorithm: str, quantity: str, n: int, block: int, x: np.ndarray) -> t
             off = xhat * off + (statistics.gamma(depth + 4, u) * size + 4 * u * (xhat + 1)) * (
                 1 + off
             )
-        found.append(float(off))
-    return tuple(found)
+        bounds.append(float(off))
+    return tuple(bounds)
 
 
 def model(
@@ -254,10 +254,10 @@ def model(
     block: int = 256,
     rows: str = "ordinary",
     chosen: str = "one_pass",
-    own: Sequence[str] = (),
+    learner_ids: Sequence[str] = (),
 ) -> AccuracyState:
-    """Run the course's four streamed kernels, and the learner's kernels that ``own`` names, on rows
-    with mean/std from 1 to 10^5.
+    """Run the course's four streamed kernels, and the learner's kernels that ``learner_ids`` names,
+    on rows with mean/std from 1 to 10^5.
 
     Args:
         quantity: "var", "rstd" or "y".
@@ -265,13 +265,13 @@ def model(
         block: columns per step, one of BLOCKS.
         rows: "ordinary", or "loud" for rows whose first element lies far out.
         chosen: the algorithm whose bound is returned.
-        own: any of "05a" and "05b".
+        learner_ids: any of "05a" and "05b".
 
     Raises: CourseError if an argument has another value.
     """
-    check_settings(quantity, n, block, rows, chosen, own)
+    check_settings(quantity, n, block, rows, chosen, learner_ids)
     x = data(n, rows)
-    results, notes = _run_kernels(n, block, rows, own)
+    results, notes = _run_kernels(n, block, rows, learner_ids)
     curves = tuple(
         Curve(key, _NAMES[key], errors(quantity, x, mean, var))
         for key, (mean, var) in results.items()
@@ -285,17 +285,17 @@ def check_settings(
     block: int,
     rows: str = "ordinary",
     chosen: str = "one_pass",
-    own: Sequence[str] = (),
+    learner_ids: Sequence[str] = (),
 ) -> None:
     """Raise CourseError if an argument has a value that :func:`model` does not take."""
-    known = (
+    valid = (
         quantity in QUANTITIES
         and n in COLUMNS
         and block in BLOCKS
         and rows in ROWS
         and chosen in ALGORITHMS
     )
-    if not (known and set(own) <= OWN.keys()):
+    if not (valid and set(learner_ids) <= OWN.keys()):
         raise CourseError(
             _(
                 "accuracy knows the quantities {quantities}, N of {columns}, BLOCK of {blocks}, the"
@@ -317,45 +317,45 @@ def check_settings(
 
 
 def _run_kernels(
-    n: int, block: int, rows: str, own: Sequence[str]
+    n: int, block: int, rows: str, learner_ids: Sequence[str]
 ) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], list[str]]:
     """Return mean and variance of each kernel by algorithm or exercise, and a note for each
     learner's kernel without a result."""
     results = {key: course_statistics(key, n, block, rows) for key in ALGORITHMS}
     notes = []
-    for exercise_id in own:
-        mine = own_statistics(exercise_id, n, block, rows)
-        if mine.mean is None or mine.var is None:
+    for exercise_id in learner_ids:
+        statistics_found = own_statistics(exercise_id, n, block, rows)
+        if statistics_found.mean is None or statistics_found.var is None:
             notes.append(
                 _("{name} gave nothing to draw: {note}").format(
-                    name=_(OWN[exercise_id]), note=mine.note
+                    name=_(OWN[exercise_id]), note=statistics_found.note
                 )
             )
         else:
-            results[exercise_id] = mine.mean, mine.var
+            results[exercise_id] = statistics_found.mean, statistics_found.var
     return results, notes
 
 
-def make_data(quantity: str, n: int, block: int, own: Sequence[str] = ()) -> dict[str, Any]:
+def make_data(quantity: str, n: int, block: int, learner_ids: Sequence[str] = ()) -> dict[str, Any]:
     """Return all that the browser shows for one N and one BLOCK: every quantity, every kind of row,
     every bound.
 
     Raises: CourseError if an argument has a value that :func:`model` does not take.
     """
-    check_settings(quantity, n, block, own=own)
+    check_settings(quantity, n, block, learner_ids=learner_ids)
     curves, bounds, notes = {}, {}, dict[str, None]()
     for rows in ROWS:
         x = data(n, rows)
-        results, missing = _run_kernels(n, block, rows, own)
+        results, missing = _run_kernels(n, block, rows, learner_ids)
         notes |= dict.fromkeys(missing)
-        for asked in QUANTITIES:
-            curves[f"{asked}|{rows}"] = {
-                key: [_shorten(error) for error in errors(asked, x, mean, var)]
+        for measure in QUANTITIES:
+            curves[f"{measure}|{rows}"] = {
+                key: [_shorten(error) for error in errors(measure, x, mean, var)]
                 for key, (mean, var) in results.items()
             }
             for chosen in ALGORITHMS:
-                bounds[f"{asked}|{rows}|{chosen}"] = [
-                    _shorten(limit) for limit in bound(chosen, asked, n, block, x)
+                bounds[f"{measure}|{rows}|{chosen}"] = [
+                    _shorten(limit) for limit in bound(chosen, measure, n, block, x)
                 ]
     return {
         "start": {"quantity": quantity, "rows": "ordinary", "chosen": "one_pass", "ratio": 6},

@@ -33,9 +33,12 @@ def accuracy(quantity: str = "var", n: int = 512, block: int = 256) -> AskingPic
 
     check_settings(quantity, n, block)
 
-    def make(n: int, block: int, **own: bool) -> MovingPicture:
+    def make(n: int, block: int, **checked: bool) -> MovingPicture:
         data = make_data(
-            quantity, n, block, [exercise_id for exercise_id in OWN if own[f"own_{exercise_id}"]]
+            quantity,
+            n,
+            block,
+            [exercise_id for exercise_id in OWN if checked[f"own_{exercise_id}"]],
         )
         return MovingPicture(
             "accuracy",

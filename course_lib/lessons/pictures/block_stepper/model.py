@@ -145,7 +145,12 @@ class _Rows:
             if added is not None:
                 accumulator = accumulator + added
             self._record(
-                row, phase, lanes, columns[inside], accumulator, last=(index + 1) * self.block >= n
+                row,
+                phase,
+                lanes,
+                columns[inside],
+                accumulator,
+                is_last=(index + 1) * self.block >= n,
             )
             frames.append(
                 self._frame(row, phase, index, columns, inside, lanes, added, accumulator)
@@ -155,21 +160,21 @@ class _Rows:
     def _lanes(
         self, row: int, phase: str, loaded: np.ndarray, inside: np.ndarray, columns: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray | None]:
-        known = self.rows[row]
+        state = self.rows[row]
         if phase == "sum":
             return loaded, loaded
         if phase == "squares":
             return loaded, loaded * loaded
-        centred = loaded - (known.mean or 0.0)
+        centred = loaded - (state.mean or 0.0)
         if phase == "deviation":
             lanes = np.where(inside, centred, 0.0) if self.mask_deviation else centred
             return lanes, lanes * lanes
         w, b = np.zeros(self.block), np.zeros(self.block)
         w[inside], b[inside] = self.w[columns[inside]], self.b[columns[inside]]
-        assert known.rstd is not None, "the statistics of a row come before its normalising"
+        assert state.rstd is not None, "the statistics of a row come before its normalising"
         # a constant row with eps = 0 gives 0 * inf, and its y is NaN
         with np.errstate(invalid="ignore"):
-            return centred * known.rstd * w + b, None
+            return centred * state.rstd * w + b, None
 
     def _record(
         self,
@@ -178,24 +183,24 @@ class _Rows:
         lanes: np.ndarray,
         columns: np.ndarray,
         accumulator: np.ndarray,
-        last: bool,
+        is_last: bool,
     ) -> None:
-        n, known, running = self.x.shape[1], self.rows[row], float(accumulator.sum())
+        n, state, running = self.x.shape[1], self.rows[row], float(accumulator.sum())
         if phase == "normalise":
-            y = list(known.y)
+            y = list(state.y)
             for lane, column in enumerate(columns):
                 y[column] = float(lanes[lane])
-            self.rows[row] = replace(known, y=tuple(y), status="done" if last else known.status)
+            self.rows[row] = replace(state, y=tuple(y), status="done" if is_last else state.status)
         elif phase == "sum":
-            self.rows[row] = replace(known, total=running, mean=running / n if last else None)
+            self.rows[row] = replace(state, total=running, mean=running / n if is_last else None)
         else:
-            known = replace(known, squares=running)
-            if last:
+            state = replace(state, squares=running)
+            if is_last:
                 rms = math.sqrt(running / n + self.eps)
-                known = replace(
-                    known, spread=running / n, rms=rms, rstd=1.0 / rms if rms else math.inf
+                state = replace(
+                    state, spread=running / n, rms=rms, rstd=1.0 / rms if rms else math.inf
                 )
-            self.rows[row] = known
+            self.rows[row] = state
 
     def _frame(self, row, phase, index, columns, inside, lanes, added, accumulator) -> BlockFrame:
         sums = added is not None

@@ -52,25 +52,25 @@ def block_stepper(
                 blocks=BLOCKS, block=block
             )
         )
-    given = np.asarray(EXAMPLE if x is None else x, dtype=np.float64)
-    check_rows(given, block, kind, eps, None, None)
-    if given.shape[0] > MAX_ROWS or given.shape[1] > MAX_COLUMNS:
+    rows_given = np.asarray(EXAMPLE if x is None else x, dtype=np.float64)
+    check_rows(rows_given, block, kind, eps, None, None)
+    if rows_given.shape[0] > MAX_ROWS or rows_given.shape[1] > MAX_COLUMNS:
         words = _(
             "the block stepper shows up to {rows} rows and {columns} columns; this x has shape"
             " {shape}."
         )
-        raise CourseError(words.format(rows=MAX_ROWS, columns=MAX_COLUMNS, shape=given.shape))
-    if one_block and given.shape[1] > block:
+        raise CourseError(words.format(rows=MAX_ROWS, columns=MAX_COLUMNS, shape=rows_given.shape))
+    if one_block and rows_given.shape[1] > block:
         words = _(
             "one block of {block} lanes does not hold a row of {columns}; choose a larger block, or"
             " one_block=False."
         )
-        raise CourseError(words.format(block=block, columns=given.shape[1]))
-    rows = write_rows(given)
+        raise CourseError(words.format(block=block, columns=rows_given.shape[1]))
+    rows = write_rows(rows_given)
     data = {
         "start": {
-            "kind": kind, "typed": rows, "row": 0, "n": given.shape[1], "block": block, "eps": eps,
-            "masked": mask_deviation, "step": 0,
+            "kind": kind, "typed": rows, "row": 0, "n": rows_given.shape[1], "block": block,
+            "eps": eps, "masked": mask_deviation, "step": 0,
             "limits": None, "oneBlock": one_block,
         },
         "kinds": KINDS, "blocks": BLOCKS, "eps": EPS, "maxRows": MAX_ROWS,
@@ -85,5 +85,5 @@ def block_stepper(
             "{kind} of a row of {columns} numbers in blocks of {block}: the steps of one program in"
             " a line, its source with the lines of the step marked, the row as points that can be"
             " dragged, and under it what each lane holds and adds up."
-        ).format(kind=KINDS[kind], columns=given.shape[1], block=block),
+        ).format(kind=KINDS[kind], columns=rows_given.shape[1], block=block),
     )

@@ -150,23 +150,23 @@ def make_data(m: int, n: int, dtype: str, case: str | None = None) -> dict[str, 
 
     Raises: CourseError if a size is below 1, or the case or dtype is unknown.
     """
-    first = case or next(iter(CASES))
-    model(first, m, n, dtype)
+    first_case = case or next(iter(CASES))
+    model(first_case, m, n, dtype)
     cases = {name: _(words) for name, words in CASES.items() if case in (None, name)}
     chains = {}
     for case in cases:
         for kind in ITEMSIZE:
             for upcast in (False, True):
-                made = model(case, 1, 1, kind, upcast)
+                launches = model(case, 1, 1, kind, upcast)
                 chains[f"{case}|{kind}|{str(upcast).lower()}"] = {
                     "separate": [
-                        asdict(launch) | {"name": _(launch.name)} for launch in made.unfused
+                        asdict(launch) | {"name": _(launch.name)} for launch in launches.unfused
                     ],
-                    "fused": [asdict(launch) for launch in made.fused],
+                    "fused": [asdict(launch) for launch in launches.fused],
                 }
     return {
-        "start": {"kind": first, "m": m, "n": n, "dtype": dtype, "upcast": True, "bandwidth": 3000,
-            "at": 0},
+        "start": {"kind": first_case, "m": m, "n": n, "dtype": dtype, "upcast": True,
+            "bandwidth": 3000, "at": 0},
         "cases": cases, "dtypes": ITEMSIZE, "rows": sorted({*ROWS, m}),
         "columns": sorted({*COLUMNS, n}),
         "chains": chains, "l2_bytes": L2_BYTES, "launch_us": LAUNCH_US,

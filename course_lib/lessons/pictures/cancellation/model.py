@@ -54,9 +54,9 @@ def make_data(mean_over_std: float, n: int, dtype: str, algorithm: str) -> dict[
             " from 2 and mean/std from 0; you asked for {algorithm!r}, {dtype!r}, N = {n}, mean/std"
             " = {ratio}."
         )
-        known = {"algorithms": list_words(NAMES), "dtypes": list_words(DTYPES)}
+        choices = {"algorithms": list_words(NAMES), "dtypes": list_words(DTYPES)}
         raise CourseError(
-            words.format(**known, algorithm=algorithm, dtype=dtype, n=n, ratio=mean_over_std)
+            words.format(**choices, algorithm=algorithm, dtype=dtype, n=n, ratio=mean_over_std)
         )
     ratios = tuple(sorted({*RATIOS, float(mean_over_std)}))
     columns = sorted({*COLUMNS, n})

@@ -155,13 +155,15 @@ def family(rows: int = 1) -> list[Subject]:
     two, on packed rows with w and b."""
     from course_lib.kernels.layer_norm import layer_norm_blocked_kernel, layer_norm_resident_kernel
 
-    both = {"HAS_W": True, "HAS_B": True}
+    flags = {"HAS_W": True, "HAS_B": True}
 
     def blocked(dtype: str, block: int) -> tuple[list[Any], dict[str, Any]]:
-        return [*_tensors(dtype), LONG_ROW, 1, LONG_ROW, 1, LONG_ROW, 1e-5], both | {"BLOCK": block}
+        return [*_tensors(dtype), LONG_ROW, 1, LONG_ROW, 1, LONG_ROW, 1e-5], flags | {
+            "BLOCK": block
+        }
 
     def resident(dtype: str, block: int) -> tuple[list[Any], dict[str, Any]]:
-        return [*_tensors(dtype), block, 1, block, 1, 4096, block, 1e-5], both | {
+        return [*_tensors(dtype), block, 1, block, 1, 4096, block, 1e-5], flags | {
             "ROWS": rows,
             "BLOCK": block,
         }
@@ -257,12 +259,12 @@ def count_line_instructions(words: str, *, num_warps: int = 4) -> Counter[str]:
     from course_lib.kernels.layer_norm import layer_norm_resident_kernel
 
     source = source_text(layer_norm_resident_kernel)
-    found = [
+    numbers = [
         number
         for number, line in enumerate(source.text.splitlines(), source.first_line)
         if words in line
     ]
-    if not found:
+    if not numbers:
         raise CourseError(
             _("{name} has no line with {words!r}.").format(name=source.name, words=words)
         )
@@ -270,7 +272,7 @@ def count_line_instructions(words: str, *, num_warps: int = 4) -> Counter[str]:
     listing = (report.sass or "").splitlines()
     code = [
         _TIDY.sub(" ", listing[number - 1].split("//")[0]).strip(" ;")
-        for number in report.lines[found[0]].sass
+        for number in report.lines[numbers[0]].sass
     ]
     return Counter(_find_kind(line).split(".")[0] for line in code)
 

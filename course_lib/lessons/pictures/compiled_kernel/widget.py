@@ -96,27 +96,29 @@ def explore(
     ``kernel`` is not a kernel or an argument has another type.
     """
     constexprs = dict(constexprs or {})
-    first = constexprs.get(block, 1)
+    start_size = constexprs.get(block, 1)
     around = (
-        {first, *(first * 2**k for k in (-2, -1, 1, 2) if first * 2**k >= 16)}
+        {start_size, *(start_size * 2**k for k in (-2, -1, 1, 2) if start_size * 2**k >= 16)}
         if block in constexprs
         else {1}
     )
     sizes = tuple(blocks) if blocks and block in constexprs else tuple(sorted(around))
-    _within(block, first, sizes)
+    _within(block, start_size, sizes)
     takes_block = callable(arguments) and len(inspect.signature(arguments).parameters) > 1
 
     def launch(dtype: str, size: int) -> tuple[Any, Mapping[str, Any]]:
-        given = (
+        launch_arguments = (
             (arguments(dtype, size) if takes_block else arguments(dtype))
             if callable(arguments)
             else arguments
         )
-        return given, constexprs | ({block: size} if block in constexprs else {})
+        return launch_arguments, constexprs | ({block: size} if block in constexprs else {})
 
     def words(dtype: str, size: int) -> str:
         constants = list_words(f"{key} = {value}" for key, value in launch(dtype, size)[1].items())
-        return _("; ").join(part for part in (_typed(launch(dtype, size)[0]), constants) if part)
+        return _("; ").join(
+            part for part in (_describe_dtypes(launch(dtype, size)[0]), constants) if part
+        )
 
     name = (
         kernel.name
@@ -125,7 +127,7 @@ def explore(
         if hasattr(kernel, "__name__")
         else ""
     )
-    controls = _common(sizes, first, num_warps, arch, block)
+    controls = _common(sizes, start_size, num_warps, arch, block)
     if callable(arguments):
         controls["dtype"] = ipywidgets.Dropdown(
             options=DTYPES, value=DTYPES[0], description="dtype"
@@ -137,8 +139,8 @@ def _make(
     subjects: Sequence[Subject], controls: Mapping[str, Any], num_warps: int
 ) -> AskingPicture:
     by_name = {subject.label: subject for subject in subjects}
-    known: dict[tuple[str, ...], dict[str, Any]] = {}  # cache of compiled sets
-    shown: list[dict[str, Any]] = []
+    compiled: dict[tuple[str, ...], dict[str, Any]] = {}  # cache of compiled sets
+    shown_sets: list[dict[str, Any]] = []
 
     def compile_chosen(
         block: int, arch: str, dtype: str = _AS_GIVEN, kernel: str = subjects[0].label
@@ -147,25 +149,28 @@ def _make(
         source = subject.kernel()
         text = source.text if isinstance(source, KernelSource) else source_text(source).text
         key = (kernel, dtype, str(block), arch, text)
-        made = known.get(key) or compile_set(subject, dtype, block, arch)
+        compiled_set = compiled.get(key) or compile_set(subject, dtype, block, arch)
         # a crash or timeout may not happen again: not cached
-        if not any("refused" in column for column in made["columns"]):
-            known[key] = made
-        shown[:] = [*[one for one in shown if one is not made], made][-_KEPT:]
-        data = {"sets": shown, "chosen": len(shown) - 1, "warps": num_warps}
-        return MovingPicture("compiled_kernel", data, _describe(made))
+        if not any("refused" in column for column in compiled_set["columns"]):
+            compiled[key] = compiled_set
+        shown_sets[:] = [
+            *[other_set for other_set in shown_sets if other_set is not compiled_set],
+            compiled_set,
+        ][-_KEPT:]
+        data = {"sets": shown_sets, "chosen": len(shown_sets) - 1, "warps": num_warps}
+        return MovingPicture("compiled_kernel", data, _describe(compiled_set))
 
     return AskingPicture(compile_chosen, controls, _("Compile it"))
 
 
-def _describe(made: Mapping[str, Any]) -> str:
+def _describe(compiled_set: Mapping[str, Any]) -> str:
     columns = _("; ").join(
         (
             _("{warps}: refused").format(warps=column["warps"])
             if "refused" in column
             else _("{warps}: {registers} registers, {spill} bytes spilled").format_map(column)
         )
-        for column in made["columns"]
+        for column in compiled_set["columns"]
     )
     words = _(
         "{kernel}, {words}, {arch}. For 1 to 32 warps a bar of registers per thread, a hatched bar"
@@ -173,19 +178,24 @@ def _describe(made: Mapping[str, Any]) -> str:
         " each became."
     )
     return words.format(
-        kernel=made["kernel"], words=made["words"], arch=made["arch"], columns=columns
+        kernel=compiled_set["kernel"],
+        words=compiled_set["words"],
+        arch=compiled_set["arch"],
+        columns=columns,
     )
 
 
-def _typed(arguments: Mapping[str, Any] | Sequence[Any]) -> str:
+def _describe_dtypes(arguments: Mapping[str, Any] | Sequence[Any]) -> str:
     """Name the dtypes of the tensors among the arguments, each once: "tensors of fp16, fp32"."""
     values = arguments.values() if isinstance(arguments, Mapping) else arguments
-    found = [
+    dtypes = [
         value.dtype if isinstance(value, Pointer) else str(value.dtype).split(".")[-1]
         for value in values
         if hasattr(value, "dtype")
     ]
-    return _("tensors of {dtypes}").format(dtypes=list_words(dict.fromkeys(found))) if found else ""
+    return (
+        _("tensors of {dtypes}").format(dtypes=list_words(dict.fromkeys(dtypes))) if dtypes else ""
+    )
 
 
 def _common(

@@ -148,11 +148,11 @@ def make_launch(
     Args:
         programs: number of programs of a persistent kernel; others ignore it.
     """
-    own = OWN[exercise]
-    op = OPERATIONS.get(own.op)
+    kernel_facts = OWN[exercise]
+    op = OPERATIONS.get(kernel_facts.op)
     (values,) = operations.make(M, N, torch.float16, course_lib.DEVICE, 1, (op,) if op else ())
     rows = tile.rows if own_launch.has_constant(exercise, "ROWS") else 1
-    count = programs if own.persistent else -(-M // rows)
+    count = programs if kernel_facts.persistent else -(-M // rows)
     kinds, tensors = own_launch.list_tensors(exercise), {}
     for name, shape in own_launch.list_shapes(exercise, M, N, count).items():
         dtype = torch.float16 if kinds[name] == "matrix" else torch.float32
@@ -197,16 +197,22 @@ def time_own(exercise: str, kernel: Any, N: int) -> float | None:
     Raises: CourseError if what the kernel wrote while it was timed is wrong; any exception of the
     kernel or the device.
     """
-    own = OWN[exercise]
-    limit = tables.PERSISTENT_LIMIT if own.persistent else tables.RESIDENT_LIMIT if own.whole else N
+    kernel_facts = OWN[exercise]
+    limit = (
+        tables.PERSISTENT_LIMIT
+        if kernel_facts.persistent
+        else tables.RESIDENT_LIMIT
+        if kernel_facts.whole
+        else N
+    )
     if limit < N:
         return None
     M = ELEMENTS // N
     wide = (
         tables.persistent(N)
-        if own.persistent
+        if kernel_facts.persistent
         else tables.resident(N)
-        if own.whole
+        if kernel_facts.whole
         else tables.blocked(N)
     )
     tile = tables.TileLaunch(wide.rows, wide.block, wide.num_warps)
@@ -216,7 +222,7 @@ def time_own(exercise: str, kernel: Any, N: int) -> float | None:
         programs = min(
             -(-M // wide.rows), each * device.count_multiprocessors(torch.device(course_lib.DEVICE))
         )
-    count = max(2, grid.TOUCHED // (own.least * ELEMENTS * ITEMSIZE))
+    count = max(2, grid.TOUCHED // (kernel_facts.least * ELEMENTS * ITEMSIZE))
     launches = [make_launch(exercise, M, N, tile, programs) for _ in range(count)]
 
     def call(launch: LearnerLaunch) -> Any:
@@ -257,9 +263,9 @@ def read_times() -> tuple[dict[tuple[str, str, int], dict], str]:
     }, measured[0].label()
 
 
-def make_data(own: str = "") -> dict[str, Any]:
-    """Return the data for ``picture.js``. ``own`` is the exercise of a learner's kernel to draw
-    with the course's, or "".
+def make_data(exercise: str = "") -> dict[str, Any]:
+    """Return the data for ``picture.js``. ``exercise`` is the exercise of a learner's kernel to
+    draw with the course's, or "".
 
     Raises: CourseError if nothing is stored, or the learner's kernel does not pass its check.
     """
@@ -274,25 +280,25 @@ def make_data(own: str = "") -> dict[str, Any]:
             "least": kernel.least,
             "us": us,
         }
-    if own:
-        if own not in OWN:
+    if exercise:
+        if exercise not in OWN:
             words = _("the roofline takes the kernels of {known}; you asked for {own!r}.")
-            raise CourseError(words.format(known=list_words(OWN), own=own))
-        module = own_kernels.load_passing(own)
-        kernel = getattr(module, own_launch.name_kernel(own))
-        us = [time_own(own, kernel, N) if course_lib.MODE == "gpu" else None for N in LENGTHS]
-        mine = OWN[own]
+            raise CourseError(words.format(known=list_words(OWN), own=exercise))
+        module = own_kernels.load_passing(exercise)
+        kernel = getattr(module, own_launch.name_kernel(exercise))
+        us = [time_own(exercise, kernel, N) if course_lib.MODE == "gpu" else None for N in LENGTHS]
+        kernel_facts = OWN[exercise]
         kernels["own"] = {
-            "label": _("yours, {exercise}").format(exercise=own),
-            "flop": mine.flop,
-            "asked": count_passes(own, kernel),
-            "least": mine.least,
+            "label": _("yours, {exercise}").format(exercise=exercise),
+            "flop": kernel_facts.flop,
+            "asked": count_passes(exercise, kernel),
+            "least": kernel_facts.least,
             "us": us,
         }
     floors = [times["layer_norm", "resident", N] for N in LENGTHS]
     copies = [2 * ELEMENTS * ITEMSIZE / (row["us"] / row["over_floor"]) / 1e3 for row in floors]
     return {
-        "start": {"n": 8192, "counted": "least", "chosen": "own" if own else "resident"},
+        "start": {"n": 8192, "counted": "least", "chosen": "own" if exercise else "resident"},
         "lengths": LENGTHS, "elements": ELEMENTS, "itemsize": ITEMSIZE, "kernels": kernels,
         "copies": copies, "source": source,
         "roof": {"name": H100.name, "gbps": H100.bandwidth / 1e9, "tflops": H100.peak / 1e12,

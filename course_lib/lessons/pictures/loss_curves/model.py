@@ -27,8 +27,8 @@ class LossState:
     @property
     def gaps(self) -> np.ndarray:
         """Return the absolute difference for each step that both runs have."""
-        both = min(len(self.wanted), len(self.losses))
-        return np.abs(np.subtract(self.wanted[:both], self.losses[:both]))
+        common_steps = min(len(self.wanted), len(self.losses))
+        return np.abs(np.subtract(self.wanted[:common_steps], self.losses[:common_steps]))
 
     @property
     def parts(self) -> int | None:

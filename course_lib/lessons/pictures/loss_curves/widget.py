@@ -43,14 +43,14 @@ class LossCurves:
     @property
     def picture(self) -> MovingPicture:
         """Return the picture of the losses so far."""
-        reference, *others = self.runs
+        reference, *other_names = self.runs
         words = _(
             "Losses by step of {first} and of {others}, and below, on a logarithmic axis, how far"
             " each is from {first}."
         )
         data = make_data(self.runs, self.steps, self._baseline, self._show)
         return MovingPicture(
-            "loss_curves", data, words.format(first=reference, others=list_words(others))
+            "loss_curves", data, words.format(first=reference, others=list_words(other_names))
         )
 
     def add(self, run: str, loss: float) -> None:

@@ -36,13 +36,13 @@ def make_data(row: str, block: int, n: int, dtype: str) -> dict[str, Any]:
             "the merge tree has the rows {rows}, blocks of {blocks}, N from 1 to {most} and the"
             " dtypes {dtypes}; you asked for {row!r}, block = {block}, N = {n}, {dtype!r}."
         )
-        known = {
+        choices = {
             "rows": list_words(DATA),
             "blocks": list_words(BLOCKS),
             "most": COLUMNS,
             "dtypes": list_words(DTYPES),
         }
-        raise CourseError(words.format(**known, row=row, block=block, n=n, dtype=dtype))
+        raise CourseError(words.format(**choices, row=row, block=block, n=n, dtype=dtype))
     return {
         "start": {
             "row": row,

@@ -21,7 +21,7 @@ def merge_tree(
 
     Raises: CourseError if an argument has another value.
     """
-    made = make_data(data, block, N, dtype)
+    picture_data = make_data(data, block, N, dtype)
     words = _(
         "The {columns} numbers of the row {row} as points. Below them a tree: blocks of {block} on"
         " top, whose count, mean and M2 Welford finds number by number, then Chan's merges down to"
@@ -29,5 +29,5 @@ def merge_tree(
         " left side, inside the right side, and between their means."
     )
     return MovingPicture(
-        "merge_tree", made, words.format(columns=N, row=_(NAMES[data]), block=block)
+        "merge_tree", picture_data, words.format(columns=N, row=_(NAMES[data]), block=block)
     )

@@ -149,11 +149,11 @@ def model(
         ("weights", weights, WEIGHTS),
         ("gradient", gradient, GRADIENTS),
     )
-    for name, value, known in choices:
-        if value not in known:
+    for name, value, allowed in choices:
+        if value not in allowed:
             words = _("missing_term knows {name} {known}; you asked for {value!r}.")
             raise CourseError(
-                words.format(name=name, known=list_words(map(repr, known)), value=value)
+                words.format(name=name, known=list_words(map(repr, allowed)), value=value)
             )
     if columns < 3 or not np.isfinite(ratio):
         words = _(
@@ -228,10 +228,12 @@ def _dx(
     c1: bool = True,
     c2: bool = True,
     divide: bool = True,
-    last: bool = True,
+    times_rstd: bool = True,
 ) -> np.ndarray:
     average = np.mean if divide else np.sum
-    return (wdy - c1 * average(xhat * wdy) * xhat - c2 * average(wdy)) * (rstd if last else 1.0)
+    return (wdy - c1 * average(xhat * wdy) * xhat - c2 * average(wdy)) * (
+        rstd if times_rstd else 1.0
+    )
 
 
 def _compute_mistaken_dx(
@@ -254,7 +256,7 @@ def _compute_mistaken_dx(
         c1=term not in ("c1", "both"),
         c2=keep_c2,
         divide=term != "divisor",
-        last=term != "rstd",
+        times_rstd=term != "rstd",
     )
 
 
@@ -271,14 +273,14 @@ def name_cause(state: MissingTermState) -> str:
     error, noise = size(state.error), state.noise
     if error <= noise:
         return "No error" if state.term == "none" else "This test does not see the mistake"
-    one, hat = state.c2 * state.rstd, state.c1 * state.rstd
+    along_one, hat = state.c2 * state.rstd, state.c1 * state.rstd
     layer = state.kind == "layer_norm"
 
-    def is_(value: float, wanted: float) -> bool:
-        return abs(value - wanted) <= 1e-6 * max(abs(wanted), error)
+    def is_(value: float, expected: float) -> bool:
+        return abs(value - expected) <= 1e-6 * max(abs(expected), error)
 
     if size(state.rest) <= 1e-6 * error:
-        if is_(state.intercept, one if layer else -one) and is_(state.slope, 0):
+        if is_(state.intercept, along_one if layer else -along_one) and is_(state.slope, 0):
             return (
                 "The error is c2 * rstd along 1: c2 is missing"
                 if layer
@@ -286,14 +288,14 @@ def name_cause(state: MissingTermState) -> str:
             )
         if is_(state.slope, hat) and is_(state.intercept, 0):
             return "The error is c1 * rstd along xhat: c1 is missing"
-        if is_(state.slope, hat) and is_(state.intercept, one if layer else -one):
+        if is_(state.slope, hat) and is_(state.intercept, along_one if layer else -along_one):
             if layer:
                 return (
                     "The error is c1 * rstd along xhat and c2 * rstd along 1: c1 and c2 are missing"
                 )
             return "The error lies along 1 and xhat: c1 is missing, and RMSNorm has no c2"
         over = 1 - state.N
-        if is_(state.slope, over * hat) and is_(state.intercept, over * one if layer else 0):
+        if is_(state.slope, over * hat) and is_(state.intercept, over * along_one if layer else 0):
             return f"The error is N - 1 = {-over} times what should be taken out: 1/N is missing"
     factor = (
         float((state.dx * state.true).sum() / (state.true**2).sum())

@@ -47,22 +47,22 @@ def _measure_here() -> tuple[Measurement, Measurement]:
     )
 
 
-def make_data(where: str = STORED, own: str = "") -> dict[str, Any]:
+def make_data(where: str = STORED, exercise_id: str = "") -> dict[str, Any]:
     """Return the data for ``picture.js``.
 
     Args:
         where: STORED, or HERE for times of this machine's GPU.
-        own: one of OWN, the exercise whose kernel by the learner joins the race, or "".
+        exercise_id: one of OWN, the exercise whose kernel by the learner joins the race, or "".
 
     Raises: CourseError if nothing is stored, if HERE has no GPU, or if the learner's kernel is to
     race stored times or does not pass.
     """
-    if own and where != HERE:
+    if exercise_id and where != HERE:
         words = _(
             "the times are those of a stored GPU, and your {exercise} would be timed on this one."
             " Choose this GPU for all of them."
         )
-        raise CourseError(words.format(exercise=own))
+        raise CourseError(words.format(exercise=exercise_id))
     if where == HERE and course_lib.MODE != "gpu":
         raise CourseError(
             _("measuring needs a GPU, and this machine has none. `course doctor` says why.")
@@ -79,14 +79,16 @@ def make_data(where: str = STORED, own: str = "") -> dict[str, Any]:
         op: _list_times(of_backward if op.endswith("backward") else of_forward, op)
         for op in OPERATIONS
     }
-    if own:
-        module = own_kernels.load_passing(own)
-        kernel = getattr(module, own_launch.name_kernel(own))
-        names["own"] = _("yours, {exercise}").format(exercise=own)
-        races[OWN_KERNELS[own].op]["own"] = [time_own(own, kernel, N) for N in LENGTHS]
+    if exercise_id:
+        module = own_kernels.load_passing(exercise_id)
+        kernel = getattr(module, own_launch.name_kernel(exercise_id))
+        names["own"] = _("yours, {exercise}").format(exercise=exercise_id)
+        races[OWN_KERNELS[exercise_id].op]["own"] = [
+            time_own(exercise_id, kernel, N) for N in LENGTHS
+        ]
     return {
-        "start": {"op": OWN_KERNELS[own].op if own else "layer_norm", "n": 8192, "clock": "device",
-            "at": 0},
+        "start": {"op": OWN_KERNELS[exercise_id].op if exercise_id else "layer_norm", "n": 8192,
+            "clock": "device", "at": 0},
         "lengths": LENGTHS, "elements": forward.ELEMENTS, "names": names,
         "operations": {op: _(words) for op, words in OPERATIONS.items()}, "races": races,
         "floors": {op: _list_floors(of_backward if op.endswith("backward") else of_forward,
@@ -102,7 +104,11 @@ def _list_times(measured: Measurement, op: str) -> dict[str, list[float | None]]
     without any time are left out."""
     us = {(row["provider"], row["N"]): row["us"] for row in measured.rows if row["op"] == op}
     times = {name: [us.get((name, N)) for N in LENGTHS] for name in NAMES}
-    return {name: found for name, found in times.items() if any(time is not None for time in found)}
+    return {
+        name: row_times
+        for name, row_times in times.items()
+        if any(time is not None for time in row_times)
+    }
 
 
 def _list_floors(measured: Measurement, op: str) -> Sequence[float]:

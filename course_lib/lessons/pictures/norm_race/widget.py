@@ -39,7 +39,7 @@ def norm_race() -> MovingPicture | AskingPicture:
         options=[(_("as stored"), STORED), (_("this GPU, some minutes"), HERE)],
         description=_("times:"),
     )
-    own = ipywidgets.Dropdown(
+    kernel_choice = ipywidgets.Dropdown(
         options=[
             (_("none"), ""),
             *(
@@ -49,4 +49,4 @@ def norm_race() -> MovingPicture | AskingPicture:
         ],
         description=_("your own kernel:"),
     )
-    return AskingPicture(make, {"where": where, "own": own}, _("Race"))
+    return AskingPicture(make, {"where": where, "own": kernel_choice}, _("Race"))

@@ -397,18 +397,18 @@ def count_own(exercise_id: str, N: int) -> Count:
     """
     kernel = learners_kernel(exercise_id)
     block = triton.next_power_of_2(N) if exercise_id in WHOLE_ROWS else BLOCK
-    made = {
+    tensors = {
         name: torch.randn(shape)
         for name, shape in list_shapes(exercise_id, _TRACED_ROWS, N).items()
     }
     arguments, constants = order_arguments(
-        exercise_id, _TRACED_ROWS, N, made | {"ROWS": 1, "BLOCK": block}
+        exercise_id, _TRACED_ROWS, N, tensors | {"ROWS": 1, "BLOCK": block}
     )
     recording = record(kernel, (_TRACED_ROWS,), arguments, constants)
     if recording.fault:
         words = _("your kernel of {exercise} could not be counted. {fault}")
         raise CourseError(words.format(exercise=exercise_id, fault=recording.fault))
-    sizes = {name: tensor.nbytes for name, tensor in made.items() if tensor.ndim == 2}
+    sizes = {name: tensor.nbytes for name, tensor in tensors.items() if tensor.ndim == 2}
     accesses = (
         (0, access.program == 0, access, recording.source.get(access.line or 0, "").strip())
         for access in recording.accesses
@@ -438,8 +438,8 @@ def _count_elsewhere(sizes: Collection[int], block: int) -> dict[tuple[int, int]
             words.format(said=died.last_line or _("the process printed nothing"))
         ) from None
     return {
-        (N, block): {one.algorithm: one for one in made}
-        for N, made in decode(dict[int, list[Count]], answer).items()
+        (N, block): {count.algorithm: count for count in counts}
+        for N, counts in decode(dict[int, list[Count]], answer).items()
     }
 
 
@@ -458,14 +458,14 @@ def main() -> None:
     """Run as the second process: read one request from stdin, and print every count for each
     size."""
     answers = take_stdout()
-    asked = json.loads(sys.stdin.readline())
-    counts = {N: list(_count_all(N, asked["block"]).values()) for N in asked["sizes"]}
+    request = json.loads(sys.stdin.readline())
+    counts = {N: list(_count_all(N, request["block"]).values()) for N in request["sizes"]}
     print(json.dumps(encode(dict[int, list[Count]], counts)), file=answers)
 
 
-def make_data(algorithm: str, M: int, N: int, dtype: str, own: str = "") -> dict[str, Any]:
-    """Return every count of the picture. ``own`` is the exercise of a learner's kernel to count as
-    well, or "".
+def make_data(algorithm: str, M: int, N: int, dtype: str, exercise_id: str = "") -> dict[str, Any]:
+    """Return every count of the picture. ``exercise_id`` is the exercise of a learner's kernel to
+    count as well, or "".
 
     Raises: CourseError if :func:`count` refuses an argument, M is below 1, or the dtype is unknown.
     """
@@ -481,16 +481,16 @@ def make_data(algorithm: str, M: int, N: int, dtype: str, own: str = "") -> dict
         key: _(label) for key, label in ALGORITHMS.items() if key in list_fitting(max(columns))
     }
     counts = {size: {name: count(name, size) for name in names} for size in columns}
-    if own:
-        names[own] = _("your {exercise}").format(exercise=own)
+    if exercise_id:
+        names[exercise_id] = _("your {exercise}").format(exercise=exercise_id)
         for size in columns:
-            counts[size][own] = count_own(own, size)
+            counts[size][exercise_id] = count_own(exercise_id, size)
     return {
-        "start": {"algorithm": own or algorithm, "m": M, "n": N, "dtype": dtype, "bandwidth": 2800,
-            "at": 0},
+        "start": {"algorithm": exercise_id or algorithm, "m": M, "n": N, "dtype": dtype,
+            "bandwidth": 2800, "at": 0},
         "names": names, "rows": sorted({*ROWS, M}), "columns": columns, "itemsize": ITEMSIZE,
         "launch_us": LAUNCH_US,
         "block": BLOCK, "traced": _TRACED_ROWS,
-        "counts": {size: {name: asdict(made) for name, made in by_name.items()} for size,
+        "counts": {size: {name: asdict(passes) for name, passes in by_name.items()} for size,
             by_name in counts.items()},
     }  # fmt: skip

@@ -158,16 +158,18 @@ def model(
         )
     values = values.astype(DTYPES[dtype])
     held = np.zeros(threads, dtype=DTYPES[dtype])
-    first = values[:threads]
-    held[: first.size] = first
+    first_round = values[:threads]
+    held[: first_round.size] = first_round
     loaded, steps = _numbers(held), []
 
     for start in range(threads, values.size, threads):
-        own = values[start : start + threads]
+        stretch = values[start : start + threads]
         held = held.copy()
-        held[: own.size] += own
+        held[: stretch.size] += stretch
         steps.append(
-            ReductionStep("own", start, _shift_partners(own.size, threads, start), _numbers(held))
+            ReductionStep(
+                "own", start, _shift_partners(stretch.size, threads, start), _numbers(held)
+            )
         )
     steps += _through_shared_memory(held) if way == "shared" else _by_shuffles(held, warp)
     return Reduction(_numbers(values), threads, way, warp, dtype, loaded, tuple(steps))

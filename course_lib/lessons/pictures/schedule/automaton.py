@@ -159,8 +159,15 @@ class _Tables:
             alike = Node() if self.alike else None
             self.roots = [alike or Node() for _each in range(answer.programs)]
         for program, index in enumerate(answer.indices):
-            own = [operation for operation in answer.operations if operation.program == program]
-            self._learn(program, own, variables.get(index, []), ended=program in answer.finished)
+            program_operations = [
+                operation for operation in answer.operations if operation.program == program
+            ]
+            self._learn(
+                program,
+                program_operations,
+                variables.get(index, []),
+                ended=program in answer.finished,
+            )
         return answer
 
     def _learn(
@@ -177,9 +184,11 @@ class _Tables:
             node.operation = operation
             key = _key(operation.found)
             if key not in node.following:
-                last = i + 1 == len(operations)
+                is_last = i + 1 == len(operations)
                 following = (
-                    None if last and ended else _find_turn(operations, variables, visited) or Node()
+                    None
+                    if is_last and ended
+                    else _find_turn(operations, variables, visited) or Node()
                 )
                 self.count += 1
                 node.following[key] = operation, following
@@ -222,23 +231,23 @@ class _Tables:
         """
         tensors = {tensor.name: tensor for tensor in self.job.tensors}
         start, order = self._begin(shared)
-        seen = {self.identify(start): order}
+        orders = {self.identify(start): order}
         waiting = [start]
         outcomes: dict[str, list[float]] = {}
         deadlock, whole = False, True
         while waiting:
-            if len(seen) > MOST_STATES or self.exhausted:
+            if len(orders) > MOST_STATES or self.exhausted:
                 return False, [], deadlock
             state = waiting.pop()
             nodes, memory = state
-            path = seen[self.identify(state)]
+            path = orders[self.identify(state)]
             if all(node is None for node in nodes):
-                left = [
+                final_values = [
                     memory[i][0 :: tensors[name].shape[-1]]
                     for i, name in enumerate(shared)
                     if not is_integer(tensors[name].dtype)
                 ]
-                outcome = [value for values in left for value in values]
+                outcome = [value for values in final_values for value in values]
                 outcomes.setdefault(_key(outcome), outcome)
                 continue
             stays = True
@@ -253,8 +262,8 @@ class _Tables:
                 if self.identify(reached) == self.identify(state):
                     continue
                 stays = False
-                if self.identify(reached) not in seen:
-                    seen[self.identify(reached)] = order
+                if self.identify(reached) not in orders:
+                    orders[self.identify(reached)] = order
                     waiting.append(reached)
             deadlock = deadlock or stays
         return whole, sorted(outcomes.values()), deadlock
@@ -280,8 +289,8 @@ class _Tables:
     def _begin(self, shared: Sequence[str]) -> Any:
         """Return the state before the first operation on shared memory, and the order that leads
         there."""
-        first = tuple(tuple(_read_start(self.job, name)) for name in shared)
-        return self._skip_private(tuple(self.roots), first, shared, ())
+        start_memory = tuple(tuple(_read_start(self.job, name)) for name in shared)
+        return self._skip_private(tuple(self.roots), start_memory, shared, ())
 
     def _step(self, state: Any, program: int, shared: Sequence[str], path: tuple[int, ...]) -> Any:
         """Return the state after the next operation of ``program``, and the order that leads there;
@@ -292,16 +301,18 @@ class _Tables:
             operation = node.operation
             if operation is not None:
                 at = shared.index(operation.tensor) if operation.tensor in shared else None
-                found = (
+                values_found = (
                     [] if at is None else [memory[at][element] for element in operation.elements]
                 )
-                known = node.following.get(_key(found))
-                if known is not None:
-                    done, following = known
+                known_step = node.following.get(_key(values_found))
+                if known_step is not None:
+                    operation_done, following = known_step
                     changed = list(memory)
                     if at is not None:
                         values = list(memory[at])
-                        for element, value in zip(done.elements, done.left, strict=True):
+                        for element, value in zip(
+                            operation_done.elements, operation_done.left, strict=True
+                        ):
                             values[element] = value
                         changed[at] = tuple(values)
                     after = (*nodes[:program], following, *nodes[program + 1 :])
@@ -350,11 +361,20 @@ class _Tables:
         if operation is None:
             return []
         following = []
-        for done, after in node.following.values():
+        for operation_done, after in node.following.values():
             after = skip(after)
-            left = None if _key(done.left) == _key(done.found) else done.left
+            values_left = (
+                None
+                if _key(operation_done.left) == _key(operation_done.found)
+                else operation_done.left
+            )
             following.append(
-                [done.found, left, -1 if after is None else numbers[id(after)], int(done.changed)]
+                [
+                    operation_done.found,
+                    values_left,
+                    -1 if after is None else numbers[id(after)],
+                    int(operation_done.changed),
+                ]
             )
         return [
             operation.kind,
@@ -416,15 +436,18 @@ def _find_turn(
     for length in range(1, _CYCLE + 1):
         if now < 2 * length or now >= len(variables) or now > len(operations):
             continue
-        one, other = operations[now - 2 * length : now - length], operations[now - length : now]
-        still = all(_equal(a, b) and not b.changed for a, b in zip(one, other, strict=True))
+        earlier, latest = (
+            operations[now - 2 * length : now - length],
+            operations[now - length : now],
+        )
+        still = all(_equal(a, b) and not b.changed for a, b in zip(earlier, latest, strict=True))
         if still and variables[now] == variables[now - length]:
             return visited[now - length]
     return None
 
 
-def _equal(one: Operation, other: Operation) -> bool:
-    return _IDENTITY(one) == _IDENTITY(other) and _key(one.found) == _key(other.found)
+def _equal(a: Operation, b: Operation) -> bool:
+    return _IDENTITY(a) == _IDENTITY(b) and _key(a.found) == _key(b.found)
 
 
 def _key(values: Sequence[float]) -> str:

@@ -54,18 +54,21 @@ def make_data(launch: ScheduleLaunch, seeds: Sequence[int], rooms: Sequence[int]
         )
         raise CourseError(words.format(most=MOST_PROGRAMS, programs=programs))
     options = {"seeds": list(seeds), "rooms": list(rooms)}
-    known = (
+    exploration = (
         second_process.interpret_apart(explore, kernel, job, SECONDS, **options)
         if why
         else explore(kernel, job, **options)
     )
     source = second_process.read_source_lines(kernel)
     with second_process.expect_sense():
-        lines = {node[1] for nodes in known["nodes"] for node in nodes if node}
+        lines = {node[1] for nodes in exploration["nodes"] for node in nodes if node}
         tensors = [
-            tensor for name in known["shared"] for tensor in job.tensors if tensor.name == name
+            tensor
+            for name in exploration["shared"]
+            for tensor in job.tensors
+            if tensor.name == name
         ]
-    return known | {
+    return exploration | {
         "kernel": job.entry_point,
         "tensors": [
             {
@@ -77,17 +80,17 @@ def make_data(launch: ScheduleLaunch, seeds: Sequence[int], rooms: Sequence[int]
             for tensor in tensors
         ],
         "source": list_code(source, lines | _find_beginning(source, min(lines, default=0))),
-        "barriers": known["barriers"][:1],
+        "barriers": exploration["barriers"][:1],
     }
 
 
-def _find_beginning(source: Mapping[int, str], first: int) -> set[int]:
-    """Return the first line of the kernel's body if it is near ``first``, the first line with an
-    operation, to show the lines between."""
+def _find_beginning(source: Mapping[int, str], first_line: int) -> set[int]:
+    """Return the first line of the kernel's body if it is near ``first_line``, the first line with
+    an operation, to show the lines between."""
     body = next(
-        (number + 1 for number, line in source.items() if line.rstrip().endswith("):")), first
+        (number + 1 for number, line in source.items() if line.rstrip().endswith("):")), first_line
     )
-    return {body} if first - _NEAR <= body < first else set()
+    return {body} if first_line - _NEAR <= body < first_line else set()
 
 
 def list_shown(run: Interleaving) -> list[int]:

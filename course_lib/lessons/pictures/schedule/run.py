@@ -113,14 +113,14 @@ class Interleaving:
         return read_tensor(self.tensor(name), self.before)
 
     def tensor(self, name: str) -> LaunchTensor:
-        wanted = name.removesuffix("_ptr")
+        short_name = name.removesuffix("_ptr")
         for tensor in self.tensors:
-            if tensor.name == wanted:
+            if tensor.name == short_name:
                 return tensor
-        known = list_words(tensor.name for tensor in self.tensors)
+        names = list_words(tensor.name for tensor in self.tensors)
         raise CourseError(
             _("`{kernel}` was given no tensor `{name}`; it has {known}.").format(
-                kernel=self.kernel, name=name, known=known
+                kernel=self.kernel, name=name, known=names
             )
         )
 
@@ -192,12 +192,12 @@ def run(
     from course_lib.launching.interpreted import PlacedLaunch
 
     placed = PlacedLaunch(job, job.memory)
-    seen: dict[tuple[int, int, int], list[hooks.MemoryAccess]] = {}
+    accesses: dict[tuple[int, int, int], list[hooks.MemoryAccess]] = {}
 
     def keep(access: hooks.MemoryAccess) -> None:
         # Called before the scheduler may suspend the program. So the order is right within a
         # program, and only that is used.
-        seen.setdefault(access.program, []).append(access)
+        accesses.setdefault(access.program, []).append(access)
 
     try:
         with LOCK, hooks.observing(keep), hooks.observing(watch):
@@ -214,7 +214,9 @@ def run(
             )
         ) from raised
     replay = _Replay(job, placed.memory.ctypes.data)
-    queues = {number: iter(seen.get(index, ())) for number, index in enumerate(outcome.programs)}
+    queues = {
+        number: iter(accesses.get(index, ())) for number, index in enumerate(outcome.programs)
+    }
     operations = tuple(replay.apply(step, next(queues[step.program])) for step in outcome.steps)
     numbers = {id(step): number for number, step in enumerate(outcome.steps)}
     races = tuple(
@@ -270,14 +272,14 @@ class _Replay:
             )
         lanes = live[:, None] + np.arange(access.itemsize)
         raw = np.ascontiguousarray(self.memory[lanes])
-        found = _decoded(raw, tensor)
+        values_found = _decode(raw, tensor)
         if access.writes:
             self.memory[lanes] = self._read_what_is_left(access, raw)
-        left = _decoded(np.ascontiguousarray(self.memory[lanes]), tensor)
+        values_left = _decode(np.ascontiguousarray(self.memory[lanes]), tensor)
         elements = ((live - tensor.start) // tensor.itemsize).tolist()
         return Operation(
-            step.program, step.kind, step.line, tensor.name, tuple(elements), tuple(found.tolist()),
-            tuple(left.tolist()), step.changed,
+            step.program, step.kind, step.line, tensor.name, tuple(elements),
+            tuple(values_found.tolist()), tuple(values_left.tolist()), step.changed,
             access.sem, step.shared,
         )  # fmt: skip
 
@@ -317,7 +319,7 @@ _ARITHMETIC = {
 }  # fmt: skip
 
 
-def _decoded(raw: np.ndarray, tensor: LaunchTensor) -> np.ndarray:
+def _decode(raw: np.ndarray, tensor: LaunchTensor) -> np.ndarray:
     values = raw.view(_dtype(tensor))[:, 0]
     return values.astype(np.float64) if values.dtype.kind not in "iub" else values
 

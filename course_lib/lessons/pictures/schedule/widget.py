@@ -72,11 +72,11 @@ def schedule_explorer(
     ]
     rooms = [resident] if isinstance(resident, int) else list(resident)
     make = functools.partial(make_data, seeds=seeds, rooms=rooms)
-    known = {name: make(launch) for name, launch in launches.items() if name not in read}
+    data_by_launch = {name: make(launch) for name, launch in launches.items() if name not in read}
 
     def show(chosen: str) -> MovingPicture:
         data = {
-            "launches": known,
+            "launches": data_by_launch,
             "chosen": chosen,
             "seeds": seeds,
             "rooms": rooms,
@@ -86,8 +86,8 @@ def schedule_explorer(
         return MovingPicture("schedule", data, _(_ALT))
 
     if not read:
-        return show(next(iter(known)))
-    return _AskingExplorer(show, known, {name: launches[name] for name in read}, make)
+        return show(next(iter(data_by_launch)))
+    return _AskingExplorer(show, data_by_launch, {name: launches[name] for name in read}, make)
 
 
 class _AskingExplorer(AskingPicture):
@@ -97,19 +97,21 @@ class _AskingExplorer(AskingPicture):
     def __init__(
         self,
         show: Callable[[str], MovingPicture],
-        known: dict[str, Any],
+        data_by_launch: dict[str, Any],
         files: Mapping[str, ScheduleLaunch],
         make: Callable[[ScheduleLaunch], dict[str, Any]],
     ) -> None:
         import ipywidgets
 
-        self._asked = not known  # if there is no other kernel to show first, run the file at once
+        self._asked = (
+            not data_by_launch
+        )  # if there is no other kernel to show first, run the file at once
 
         def work(file: str) -> MovingPicture:
             if not self._asked:
                 self._asked = True
-                return show(next(iter(known)))
-            known[file] = make(files[file])
+                return show(next(iter(data_by_launch)))
+            data_by_launch[file] = make(files[file])
             return show(file)
 
         choose = ipywidgets.Dropdown(

@@ -44,10 +44,10 @@ def _infer(data: Any) -> dtype:
         return of_numpy(data.dtype)
     if not isinstance(data, Sequence):
         return of_number(data)
-    found = None
+    common = None
     for part in data:
-        found = _infer(part) if found is None else promote(found, _infer(part))
-    return found or float32
+        common = _infer(part) if common is None else promote(common, _infer(part))
+    return common or float32
 
 
 def _collect(data: Any, depth: int) -> np.ndarray:
@@ -228,13 +228,13 @@ def rms_norm(
 
 def _take_rows(input: Tensor, normalized_shape: Sequence[int]) -> np.ndarray:
     """Return the rows to normalise, in fp64."""
-    last = list(normalized_shape)
-    if list(input.shape[max(input.ndim - len(last), 0) :]) != last:
+    last_sizes = list(normalized_shape)
+    if list(input.shape[max(input.ndim - len(last_sizes), 0) :]) != last_sizes:
         raise RuntimeError(
-            f"Given normalized_shape={last}, expected input with shape [*,"
-            f" {', '.join(map(str, last))}], but got input of size{list(input.shape)}"
+            f"Given normalized_shape={last_sizes}, expected input with shape [*,"
+            f" {', '.join(map(str, last_sizes))}], but got input of size{list(input.shape)}"
         )
-    return input._values.reshape(-1, math.prod(last)).astype(np.float64)
+    return input._values.reshape(-1, math.prod(last_sizes)).astype(np.float64)
 
 
 def _scale(

@@ -19,14 +19,14 @@ def unpack_sizes(sizes: tuple) -> Sequence[int]:
 
 def resolve_shape(shape: tuple, count: int) -> tuple[int, ...]:
     """Return the shape of ``count`` elements, with the size in place of -1."""
-    wanted = tuple(operator.index(size) for size in unpack_sizes(shape))
-    known = math.prod(size for size in wanted if size != -1)
-    free = wanted.count(-1)
+    sizes = tuple(operator.index(size) for size in unpack_sizes(shape))
+    known_product = math.prod(size for size in sizes if size != -1)
+    free = sizes.count(-1)
     if free > 1:
         raise RuntimeError("only one dimension can be inferred")
-    if known != count if not free else (not known or count % known):
-        raise RuntimeError(f"shape '{list(wanted)}' is invalid for input of size {count}")
-    return tuple(count // known if size == -1 else size for size in wanted)
+    if known_product != count if not free else (not known_product or count % known_product):
+        raise RuntimeError(f"shape '{list(sizes)}' is invalid for input of size {count}")
+    return tuple(count // known_product if size == -1 else size for size in sizes)
 
 
 def pack(shape: Sequence[int]) -> tuple[int, ...]:
@@ -59,22 +59,22 @@ def find_view(
         return stride if old == new else pack(new)
     if not old:
         return (1,) * len(new)
-    found, at = [0] * len(new), len(new) - 1
+    strides, at = [0] * len(new), len(new) - 1
     # Of neighbouring dimensions that lie in memory as one: the innermost stride, the elements in
     # the old shape, those in the new shape.
-    base, run, seen = stride[-1], 1, 1
+    base, run, covered = stride[-1], 1, 1
     for k in range(len(old) - 1, -1, -1):
         run *= old[k]
         if k == 0 or (old[k - 1] != 1 and stride[k - 1] != run * base):
-            while at >= 0 and (seen < run or new[at] == 1):
-                found[at] = seen * base
-                seen *= new[at]
+            while at >= 0 and (covered < run or new[at] == 1):
+                strides[at] = covered * base
+                covered *= new[at]
                 at -= 1
-            if seen != run:
+            if covered != run:
                 return None
             if k:
-                base, run, seen = stride[k - 1], 1, 1
-    return tuple(found) if at == -1 else None
+                base, run, covered = stride[k - 1], 1, 1
+    return tuple(strides) if at == -1 else None
 
 
 def check_broadcast(first: Sequence[int], second: Sequence[int]) -> None:
@@ -124,11 +124,11 @@ def arrange(shape: tuple[int, ...], operands: Sequence[Layout]) -> tuple[int, ..
     for k in range(1, len(order)):
         at = k
         for before in reversed(range(k)):
-            found = compare(order[before], order[at])
-            if found > 0:
+            comparison = compare(order[before], order[at])
+            if comparison > 0:
                 order[before], order[at] = order[at], order[before]
                 at = before
-            elif found < 0:
+            elif comparison < 0:
                 break
     order.reverse()
     packed = dict(zip(order, pack([shape[k] for k in order]), strict=True))

@@ -38,16 +38,18 @@ class _Formatter:
 
     def __init__(self, values: np.ndarray) -> None:
         self._pattern, self._dot = "{}", ""
-        shown = values.ravel()
+        numbers = values.ravel()
         if values.dtype.kind == "f":
-            shown = shown[np.isfinite(shown) & (shown != 0)].astype(np.float64)
-            small, large = (np.abs(shown).min(), np.abs(shown).max()) if shown.size else (1.0, 1.0)
-            whole = bool((shown == np.ceil(shown)).all())
+            numbers = numbers[np.isfinite(numbers) & (numbers != 0)].astype(np.float64)
+            small, large = (
+                (np.abs(numbers).min(), np.abs(numbers).max()) if numbers.size else (1.0, 1.0)
+            )
+            whole = bool((numbers == np.ceil(numbers)).all())
             if large / small > 1000 or large > 1e8 or (small < 1e-4 and not whole):
                 self._pattern = f"{{:.{_DIGITS}e}}"
             else:
                 self._pattern, self._dot = ("{:.0f}", ".") if whole else (f"{{:.{_DIGITS}f}}", "")
-        self.width = max([1, *(len(self._bare(value)) for value in shown.tolist())])
+        self.width = max([1, *(len(self._bare(value)) for value in numbers.tolist())])
 
     def _bare(self, value: float) -> str:
         return self._pattern.format(value) + (self._dot if np.isfinite(value) else "")
@@ -69,13 +71,14 @@ def _write(values: np.ndarray, write: _Formatter, indent: int, summarised: bool)
     if not values.ndim:
         return write(values.item())
     cut = summarised and len(values) > 2 * _EDGE
-    shown = [*values[:_EDGE], ..., *values[-_EDGE:]] if cut else list(values)
+    parts_shown = [*values[:_EDGE], ..., *values[-_EDGE:]] if cut else list(values)
     if values.ndim > 1:
         parts = [
-            "..." if part is ... else _write(part, write, indent + 1, summarised) for part in shown
+            "..." if part is ... else _write(part, write, indent + 1, summarised)
+            for part in parts_shown
         ]
         return "[" + ("," + "\n" * (values.ndim - 1) + " " * (indent + 1)).join(parts) + "]"
-    words = [" ..." if value is ... else write(value.item()) for value in shown]
+    words = [" ..." if value is ... else write(value.item()) for value in parts_shown]
     in_line = max(1, (_WIDTH - indent) // (write.width + 2))
     lines = [", ".join(words[at : at + in_line]) for at in range(0, len(words), in_line)]
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"

@@ -47,13 +47,13 @@ class Generator:
         """Return ``count`` normal numbers, float32 or float64."""
         if count < _BLOCK:
             return np.array([self._next_normal() for _ in range(count)], np.float64).astype(kind)
-        made = self.uniform(count, kind)
+        numbers = self.uniform(count, kind)
         whole = count // _BLOCK * _BLOCK
-        made[:whole] = _make_normal(made[:whole])
+        numbers[:whole] = _make_normal(numbers[:whole])
         # PyTorch draws the last sixteen numbers anew, which include some of the last whole block
         if whole < count:
-            made[-_BLOCK:] = _make_normal(self.uniform(_BLOCK, kind))
-        return made
+            numbers[-_BLOCK:] = _make_normal(self.uniform(_BLOCK, kind))
+        return numbers
 
     def _next_normal(self) -> float:
         """Return one normal number. Numbers are made in pairs; the second of a pair is kept for the
@@ -76,8 +76,8 @@ class Generator:
         """Return the numbers from 0 to ``count`` - 1 in a random order, int64."""
         order = np.arange(count)
         for at, word in enumerate(self.words(max(count - 1, 0)).tolist()):
-            other = at + word % (count - at)
-            order[[at, other]] = order[[other, at]]
+            swapped = at + word % (count - at)
+            order[[at, swapped]] = order[[swapped, at]]
         return order
 
 

@@ -10,9 +10,9 @@ from typing import Any, NoReturn
 _PACKAGE = __name__.rpartition(".")[0]  # "torch" in a tab; a test may load it under another name
 
 
-def _say(what: str) -> str:
+def _say(feature: str) -> str:
     return (
-        f"{what} needs PyTorch, which a browser tab does not have: open this lesson on your"
+        f"{feature} needs PyTorch, which a browser tab does not have: open this lesson on your"
         " machine."
     )
 
@@ -21,13 +21,13 @@ class NeedsPyTorch(AttributeError):
     """Raised where a lesson asks for more of PyTorch than a tab has. As an AttributeError it lets
     ``hasattr`` answer False."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(_say(what))
+    def __init__(self, feature: str) -> None:
+        super().__init__(_say(feature))
 
 
-def refuse(what: str) -> NoReturn:
-    """Raise NeedsPyTorch for ``what``."""
-    raise NeedsPyTorch(what)
+def refuse(feature: str) -> NoReturn:
+    """Raise NeedsPyTorch for ``feature``."""
+    raise NeedsPyTorch(feature)
 
 
 class Submodule(ModuleType):

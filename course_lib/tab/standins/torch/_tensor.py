@@ -49,8 +49,8 @@ class Size(tuple):
         return math.prod(self)
 
     def __getitem__(self, index: Any) -> Any:
-        found = super().__getitem__(index)
-        return Size(found) if isinstance(index, slice) else found
+        item = super().__getitem__(index)
+        return Size(item) if isinstance(index, slice) else item
 
     def __repr__(self) -> str:
         return f"torch.Size({list(self)})"
@@ -239,9 +239,9 @@ class Tensor:
 
     def transpose(self, dim0: int, dim1: int) -> Tensor:
         order = list(range(self.ndim))
-        first, second = self._axis(dim0), self._axis(dim1)
+        axis, other_axis = self._axis(dim0), self._axis(dim1)
         if order:
-            order[first], order[second] = second, first
+            order[axis], order[other_axis] = other_axis, axis
         return self.permute(order)
 
     def t(self) -> Tensor:
@@ -316,10 +316,10 @@ class Tensor:
                 shape.append(1)
                 stride.append(step)
             elif part is ...:
-                here = slice(at, at + self.ndim - used)
-                shape += self.shape[here]
-                stride += self._stride[here]
-                at = here.stop
+                skipped = slice(at, at + self.ndim - used)
+                shape += self.shape[skipped]
+                stride += self._stride[skipped]
+                at = skipped.stop
             elif isinstance(part, slice):
                 start, stop, step = part.indices(self.shape[at])
                 if step < 0:
@@ -412,8 +412,8 @@ class Tensor:
 
     # ---- dtypes
 
-    def to(self, *wanted: Any, device: Any = None, dtype: Any = None) -> Tensor:
-        for part in wanted:
+    def to(self, *targets: Any, device: Any = None, dtype: Any = None) -> Tensor:
+        for part in targets:
             if isinstance(part, Tensor):
                 dtype = part.dtype
             elif isinstance(part, _dtypes.dtype):
@@ -491,8 +491,12 @@ class Tensor:
 
 
 def _take_remainder(values: Any, divisor: Any) -> np.ndarray:
-    rest = np.fmod(values, divisor)  # np.remainder loses the sign of -0.0, which PyTorch keeps
-    return np.where((rest != 0) & ((rest < 0) != (np.asarray(divisor) < 0)), rest + divisor, rest)
+    remainder = np.fmod(values, divisor)  # np.remainder loses the sign of -0.0, which PyTorch keeps
+    return np.where(
+        (remainder != 0) & ((remainder < 0) != (np.asarray(divisor) < 0)),
+        remainder + divisor,
+        remainder,
+    )
 
 
 _UNARY: dict[str, tuple[Callable, str]] = {
@@ -535,9 +539,9 @@ def _make_operation(function: Callable, result: str) -> Callable[..., Any]:
         tensors = [part for part in operands if isinstance(part, Tensor)]
         check_broadcast(tensors[0].shape, tensors[-1].shape)
         with np.errstate(all="ignore"):
-            first = compute_operand(operands[0], kind, rounded=True)
+            first_operand = compute_operand(operands[0], kind, rounded=True)
             values = function(
-                first,
+                first_operand,
                 *(compute_operand(part, kind, rounded=result == "bool") for part in operands[1:]),
             )
         if out is not None:
@@ -601,7 +605,7 @@ def _in_place(operation: Callable) -> Callable:
     return method
 
 
-OPERATIONS = {name: _make_operation(*how) for name, how in (_UNARY | _BINARY).items()}
+OPERATIONS = {name: _make_operation(*arguments) for name, arguments in (_UNARY | _BINARY).items()}
 
 
 def _add_methods() -> None:
@@ -636,9 +640,9 @@ def _make(
     stride: Sequence[int],
     offset: int = 0,
 ) -> Tensor:
-    made = object.__new__(Tensor)
-    made.dtype = kind
-    return made.set_(storage, offset, shape, stride)
+    tensor = object.__new__(Tensor)
+    tensor.dtype = kind
+    return tensor.set_(storage, offset, shape, stride)
 
 
 def make_new(shape: Sequence[int], kind: dtype, like: Sequence[Any] = ()) -> Tensor:
@@ -686,13 +690,13 @@ def share(array: np.ndarray) -> Tensor:
     )
 
 
-def check_device(wanted: Any) -> None:
-    """Require the CPU as the ``wanted`` device; None stands for the CPU.
+def check_device(requested: Any) -> None:
+    """Require the CPU as the ``requested`` device; None stands for the CPU.
 
     Raises: NeedsPyTorch for any other device.
     """
-    if wanted is not None:
-        device(wanted)
+    if requested is not None:
+        device(requested)
 
 
 def _gathers(part: Any) -> bool:
