@@ -6,6 +6,7 @@ once.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import io
 import os
@@ -274,8 +275,11 @@ def check(
             f"these are {', '.join(names)}: with --file or --json, name one of them.",
             param_hint="ID",
         )
-    if exercises:  # these processes start while this one imports what judges and prints
-        warming.prepare(kind.find_kind(exercises[0].kind).choose_mode(None))
+    if exercises:
+        # These processes start while this one imports what judges and prints. If this machine has
+        # no mode for a check, the check says so.
+        with contextlib.suppress(CourseError):
+            warming.prepare(kind.find_kind(exercises[0].kind).choose_mode(None))
     from course_lib.cli import exercise
 
     return max(
