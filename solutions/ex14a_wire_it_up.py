@@ -17,8 +17,7 @@ is not needed costs a pass over memory. The check does not look for copies that 
 backward is called with dy, of y's shape and any strides: other readers may hold the same tensor, so leave it as it is.
 Return one value for each argument of forward, in that order: a gradient in the shape of its tensor (autograd casts it to
 the tensor's dtype), or None where there is none to give. ctx.needs_input_grad has True or False for each argument (False for None).
-A second derivative through backward is right, or loss.backward() refuses it with an error where dy has a history. The check's
-loss is one whose dy has: there a wrong one without an error fails.
+A second derivative through a dy that has a history is right, or loss.backward() refuses it with an error. A wrong one fails.
 
 Check with the panel in lesson 14, or with `course check 14a` in a terminal.
 """

@@ -137,6 +137,11 @@ class Worker:
         """True if the worker runs, and this process started it."""
         return self.process is not None and _exit_code(self.process) is None
 
+    @property
+    def ready(self) -> bool:
+        """False while the worker has not printed the first line that it must print."""
+        return self._ready_seconds is None or bool(self.hello)
+
     def start(self) -> None:
         """Start the worker, unless it is alive.
 
@@ -147,6 +152,7 @@ class Worker:
             if self.alive:
                 return
             self.end()
+            self.hello = b""
             launch = self._launch()
             try:
                 self._start_process(launch)
@@ -374,11 +380,19 @@ _running: set[Worker] = set()
 
 def _end_all() -> None:
     workers = list(_running)
+    starting = [worker for worker in workers if not worker.ready]
     for worker in workers:  # all of them begin to end before the first one is waited for
-        if worker.process is not None:
+        if worker.process is None:
+            continue
+        if worker in starting:  # it has had no question, so it is not asked to end by itself
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(worker.process.pid, signal.SIGKILL)
+        else:
             _pipes(worker.process)[0].close()
     for worker in workers:
-        worker.end()
+        # the thread that starts a worker holds its lock, and sees now that the process has ended
+        with worker._lock if worker in starting else contextlib.nullcontext():
+            worker.end()
 
 
 def _forget_all() -> None:

@@ -317,7 +317,7 @@ def write(
     generator = torch.Generator().manual_seed(seed)
     codes = [text.characters.index(character) for character in start]
     with _few_threads(ModelSize(batch=1, context=context, channels=model.tokens.embedding_dim)):
-        for _ in range(length):
+        for _character in range(length):
             logits = model(torch.tensor([codes[-context:]], device=device))[0, -1].float().cpu()
             codes.append(
                 int(torch.multinomial((logits / warmth).softmax(0), 1, generator=generator))

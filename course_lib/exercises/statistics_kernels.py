@@ -18,6 +18,7 @@ from course_lib.exercises.wrong_formulas import (
     WRONG_COLUMNS,
     find_divisor,
     square_what_is_not_0,
+    sweep_twice,
     vary,
 )
 from course_lib.grading.cases.case import Case
@@ -117,6 +118,12 @@ def plan_statistics(
 
 def save_statistics(mean: np.ndarray, var: np.ndarray) -> Outputs:
     return {"mean": mean, "var": var}
+
+
+def save_two_sweeps(p: Plan, **changes: Any) -> Outputs:
+    """Return the statistics of two sweeps with these mistakes; see :func:`sweep_twice`."""
+    mean, var = sweep_twice(p, **changes)
+    return save_statistics(mean[:, 0], var[:, 0])
 
 
 def _list_finishes() -> Iterator[tuple[str, Callable[[Plan, np.ndarray, np.ndarray], Outputs]]]:

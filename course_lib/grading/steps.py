@@ -31,7 +31,7 @@ from course_lib.grading.judging.causes import make_sentence
 from course_lib.grading.judging.judge import Judged
 from course_lib.grading.kind import find_kind, find_mode
 from course_lib.grading.running import judge_run
-from course_lib.grading.step_lines import OwnLines
+from course_lib.grading.step_lines import find_own_place
 from course_lib.grading.step_slips import KnownSlip, list_common_slips
 from course_lib.grading.submission import places, reader
 from course_lib.grading.submission.source import Kernels, Unreadable
@@ -183,8 +183,15 @@ def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
         return verdict
     slip = _find_slip(task, kernels, judged, plans, mode, limits)
     ran_into = any(j.fault or j.raised for j in judged)
-    own = OwnLines(text, task.given, task.solved)
-    verdict = replace(verdict, place=own.find_place(CELL, verdict.place, slip, is_seen=ran_into))
+    slips = [
+        known
+        for known in (*task.slips, *list_common_slips(task.solved, task.kind))
+        if slip is not None and known.headline == slip.headline
+    ]
+    place = find_own_place(
+        CELL, text, verdict.place, slips, given=task.given, solved=task.solved, is_seen=ran_into
+    )
+    verdict = replace(verdict, place=place)
     if slip is not None:
         said = verdict.first.words if verdict.first else ""
         message = join_sentences(slip.headline, said, slip.question)

@@ -11,6 +11,7 @@ from course_lib.base.errors import EnvironmentFault
 from course_lib.base.text import shorten
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import join_sentences
+from course_lib.base.translation import mark as N_
 from course_lib.base.words import list_words
 from course_lib.catalog import Exercise, texts
 from course_lib.compiler import CompileError
@@ -284,7 +285,9 @@ class VerdictWriter:
         )
 
     def _write_raised(self, raised: Raised, of_case: Judged | None) -> Verdict:
-        cause = self.kind.find_cause_of_exception(raised)
+        cause = diagnosis.find_refusal_of_system(raised) or self.kind.find_cause_of_exception(
+            raised
+        )
         headline, question = CAUSES[cause].word_for(self.exercise.kind, self.exercise.entry_points)
         text = shorten(" ".join(raised.text.split()), _LONGEST)
         words = f"{raised.type}{_(': ')}{text.rstrip('.。')}{_('.')}"
@@ -321,10 +324,9 @@ class VerdictWriter:
                     " again. `course doctor` says how much memory there is."
                 ).format(ended=ended)
             )
-        if run.ended.startswith("too "):
-            return self._fail(
-                "crash", Finding(case.describe(), _describe_excess(run.ended)), asks=False
-            )
+        if run.ended in _EXCESSES:
+            cause, words = _EXCESSES[run.ended]
+            return self._fail(cause, Finding(case.describe(), _(words)))
         if run.reported:
             words = _("It ended with `{report}`.")
             address = "address" in run.reported or "memory access" in run.reported
@@ -431,10 +433,14 @@ def _describe_flood(ended: str) -> str:
     )
 
 
-def _describe_excess(ended: str) -> str:
-    if ended == "too much memory":
-        return _("It took too much memory and was stopped.")
-    return _("It took too many processes or threads and was stopped.")
+# how a run ended -> its cause, and the words for it
+_EXCESSES = {
+    "too much memory": ("too_much_memory", N_("It took too much memory and was stopped.")),
+    "too many processes": (
+        "too_many_processes",
+        N_("It took too many processes or threads and was stopped."),
+    ),
+}
 
 
 def _name_end(ended: str) -> str:

@@ -81,6 +81,7 @@ def count_row_loads(kernel: Any, N: int, BLOCK: int, *, constant: bool = False) 
         {"BLOCK": BLOCK} | (numbers if constant else {}),
         num_warps=8,
     )
+    assert report.loads is not None  # it is disassembled
     loaded = sum(width * count for width, count in report.loads.items())
     return loaded * 256 / (4 * BLOCK)
 

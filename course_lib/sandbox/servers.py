@@ -94,6 +94,8 @@ def _launch(kind: ServerKind) -> WorkerCommand:
 _idle: list[WarmServer] = []
 _starting: dict[tuple, list[Future[WarmServer]]] = {}  # by key; no job has asked for them yet
 _lock = threading.Lock()
+# a fork has no thread that would finish a start
+os.register_at_fork(after_in_child=_starting.clear)
 
 
 def ask(

@@ -292,7 +292,6 @@ lesson01.show_traffic()
 
 # %% tags=["check"]
 import torch
-from course_lib.bench import measurement
 from course_lib.lessons.prediction import find
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves

@@ -184,7 +184,7 @@ step("03-half")
 from course_lib.lessons.steps import find as find_step
 
 u = 2.0**-24
-assert statistics.unit_roundoff(np.float32) == u and u * 4096 ** 2 == 1
+assert statistics.unit_roundoff(np.float32) == u and u * 4096**2 == 1
 assert find_step("03-half").accepts(64.0) == "" and u * 64**2 == 2.0**-12
 for ratio in (10, 100, 1000, 10_000):
     kappa = float(statistics.condition_number(make_rows(ratio).cpu().numpy()).max())

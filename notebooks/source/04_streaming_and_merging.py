@@ -71,7 +71,6 @@ step("04-share")
 # %% tags=["check"]
 from course_lib.lessons.pictures.merge_tree.model import DATA
 from course_lib.lessons.prediction import find
-from course_lib.lessons.statistics_rows import find_error
 from course_lib.norms import statistics
 
 assert course_lib.MODE in {"cpu", "gpu"}  # this page needs neither
@@ -328,9 +327,7 @@ for length in (8192, 32):
     print(f"chains of {length:4}: relative error up to {error:.0e}")
 
 # %% tags=["check"]
-one_chain, short = (
-    find_error(statistics.welford_blocked(rows, np.float32, length).var, rows) for length in (8192, 32)
-)
+one_chain, short = (find_error(statistics.welford_blocked(rows, np.float32, length).var, rows) for length in (8192, 32))
 assert 5 < one_chain / short < 20 and find("04-chains").answer == "the 256 chains, about ten times"
 
 # %% [markdown]

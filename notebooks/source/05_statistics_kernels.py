@@ -83,6 +83,7 @@ from course_lib.lessons import step
 # %%
 from course_lib.lessons import predict
 
+
 # %% tags=["step"]
 @triton.jit
 def mean_square_kernel(x_ptr, out_ptr, stride_x, N, BLOCK: tl.constexpr):

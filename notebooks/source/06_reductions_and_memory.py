@@ -464,6 +464,7 @@ from course_lib import exercise
 
 exercise("06a")
 
+
 # %% tags=["check"]
 @triton.jit
 def sum_as_loaded_kernel(x_ptr, sum_ptr, N, CAST: tl.constexpr, BLOCK: tl.constexpr):

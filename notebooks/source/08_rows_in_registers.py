@@ -67,8 +67,8 @@ assert many.loads == {16: 17} and sorted(n for n in copies if n) == [1, 1, 1, 7,
 assert sum("ld.global" in line for line in many.ptx.splitlines()) == 5
 
 # %% [markdown]
-# Here is a shorter kernel with two loops, which takes the mean from a row. `N` is an argument, and
-# for N = BLOCK = 8192 it has two sets of loads of `x`, one per loop, as you would expect now.
+# Here is a shorter kernel with two loops, which subtracts from a row its mean. `N` is an argument,
+# and for N = BLOCK = 8192 it has two sets of loads of `x`, one per loop, as you would expect now.
 
 
 # %%
@@ -122,8 +122,8 @@ assert sets == [2, 1] and find("08-constant").answer == "one set: the row stays"
 # to these threads. On 4 warps, which are 128 threads, a block of 8192 lanes gives each thread 64
 # lanes. Every value that a lane holds, such as its `x` in fp32, is a register of that thread.
 #
-# So on `num_warps` warps a row in fp32 takes BLOCK / (32 * num_warps) registers of each thread: 64
-# on 4 warps, 16 on 16 warps.
+# So a row in fp32 takes BLOCK / (32 * num_warps) registers of each thread: 64 on 4 warps, 16 on 16
+# warps.
 
 # %% [markdown]
 # A thread has at most 255 registers. On 1 warp this row alone would take 256 of each thread. What
@@ -303,6 +303,7 @@ step("08-broadcast")
 # With M = 5 and ROWS = 4 the second program has the rows 4, 5, 6 and 7, and only row 4 exists. If
 # it stores four means without a mask, the other three land behind the tensor.
 
+
 # %% tags=["check"]
 @triton.jit
 def store_rows_kernel(mean_ptr, ROWS: tl.constexpr):
@@ -439,6 +440,7 @@ assert compile_forward(N=8176).loads == four.loads and 8176 % 16 == 0 and compil
 # [`tl.multiple_of`](https://triton-lang.org/main/python-api/generated/triton.language.multiple_of.html).
 # With Triton 3.7 it changes no load if you give it an argument of the kernel. Look at the loads
 # before you believe a hint.
+
 
 # %% tags=["check"]
 @triton.jit

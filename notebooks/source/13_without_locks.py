@@ -393,6 +393,7 @@ assert (
 )
 assert np.array_equal(two[0].result("dx"), three[0].result("dx")) and np.abs(two[0].result("dx") - want.dx).max() < 1e-5
 assert 0 < np.abs(sum_partials(two[0]) - sum_partials(three[0])).max() < 1e-5
+assert find("13-gpus").answer == "only dx"
 assert np.abs(sum_partials(two[0]) - want.dw).max() < 1e-5
 
 # %% [markdown]

@@ -43,7 +43,7 @@ recall("16")
 # %% [markdown]
 # Ask the compiler, for an H100, 32 warps and four lengths.
 
-# %% tags=["answer"] varies={"gpu": "the registers depend on the Triton of that machine"}
+# %% varies={"gpu": "the registers depend on the Triton of that machine"}
 from course_lib.lessons.split_rows import compile_row
 
 for N in (16384, 32768, 65536, 131072):
@@ -76,7 +76,7 @@ assert rows[32768].spill_bytes < 4 * 32 < rows[65536].spill_bytes
 # Here are three shapes, with PyTorch and the course's kernel of lesson 07. On a machine with a GPU
 # this is measured now. On any other the figure shows stored times.
 
-# %% tags=["answer"]
+# %%
 from course_lib.lessons.figures import lesson16
 from course_lib.lessons.split_rows import measure_long_rows
 
@@ -117,6 +117,7 @@ import numpy as np
 import triton
 import triton.language as tl
 from course_lib.lessons import predict, step
+
 
 # %% tags=["step"]
 def count_columns(N, length):

@@ -410,6 +410,7 @@ assert torch.allclose(rounded[1].cpu(), emulated[1], atol=1e-3) and not torch.al
 # goes down, dx is right, and w is finite. The only check that finds it asks whether w is *another*
 # one after a step of the optimiser.
 
+
 # %%
 class NoDw(torch.autograd.Function):
     @staticmethod

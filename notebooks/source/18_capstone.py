@@ -101,10 +101,10 @@ for logit, want in ((89.0, np.inf), (-9999.0, 0.0)):  # a kernel's exp overflows
 # %% [markdown]
 # So the maximum comes first, and is taken from each logit. What does that cost?
 #
-# That is a second read of the logits. Forward reads a row twice, backward reads it once and writes
-# dx, which is as large: 4 times 256,512 bytes per token in bf16. If forward finds maximum and sum
-# together, three quarters of the bytes are left. (A GPU may find the second read of a row in its
-# L2. It is a read all the same.)
+# That is a second read of the logits. Forward reads each row twice, backward reads it once and
+# writes dx, which is as large: 4 times 256,512 bytes per token in bf16. If forward finds maximum
+# and sum together, three quarters of the bytes are left. (A GPU may find the second read of a row
+# in its L2. It is a read all the same.)
 
 # %% tags=["check"]
 row = 2 * vocabulary

@@ -470,3 +470,29 @@ def test_a_killed_grandchild_changes_nothing(echo, moment):
     first = echo.pid
     threading.Timer(moment, lambda: os.kill(grandchild, signal.SIGKILL)).start()
     assert echo.ask("sleep 0.4", 30) == b"0.4" and echo.pid == first
+
+
+def test_a_process_that_ends_does_not_wait_for_a_worker_that_still_starts(tmp_path):
+    """A check that needs no worker after all ends at once, whatever the worker still imports."""
+    script = """
+        import sys, time
+        from course_lib.base import background
+        from course_lib.base.worker import Worker, WorkerCommand
+
+        command = [sys.executable, "-c", "import time; time.sleep(600)"]
+        worker = Worker(lambda: WorkerCommand(command, {}), ready_seconds=600, grace=600)
+        starting = background.start(worker.start)
+        while worker.process is None:
+            time.sleep(0.01)
+        print(worker.pid)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        cwd=paths.ROOT,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not psutil.pid_exists(int(done.stdout))

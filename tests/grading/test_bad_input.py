@@ -480,7 +480,7 @@ def test_memory_that_is_not_there_is_the_kernels_own_error(file):
     verdict = checked(file, edited(STORE, "    print(len('x' * 10**13))\n" + STORE))
     assert (verdict.status, verdict.cause) == (
         "fail",
-        "kernel_raised",
+        "too_much_memory",
     ) and "MemoryError" in verdict.message
     and_the_next_check_passes(file)
 

@@ -9,6 +9,7 @@ import pytest
 from course_lib import catalog
 from course_lib.grading.check import check
 from course_lib.grading.kind import find_mode
+from course_lib.sandbox import isolation
 
 RETURNS = {
     "nothing": ("y = x", "wrong_return", "returned None; asked for: y"),
@@ -38,7 +39,7 @@ RETURNS = {
     ),
     "the end of the process": (
         "return x.expand(10**9, 3, 8).reshape(-1).double()",
-        "function_raised",
+        "too_much_memory",
         "RuntimeError",
     ),
 }
@@ -68,3 +69,27 @@ def test_what_raises_while_it_is_imported_cannot_be_read(tmp_path):
         3,
     ) and "line 3: ZeroDivisionError" in verdict.message
     assert {case.status for case in verdict.cases} == {"not run"}
+
+
+@pytest.mark.parametrize(
+    ("lines", "cause"),
+    [
+        ("import os\n    os.fork()", "not_in_the_sandbox"),
+        ("open('/etc/a_file_of_mine', 'w')", "not_in_the_sandbox"),
+        ("torch.ones(1 << 45)", "too_much_memory"),
+        ("bytearray(1 << 62)", "too_much_memory"),
+        ('raise RuntimeError("can\'t start new thread")', "too_many_processes"),
+        ("raise OSError(28, 'No space left on device')", "writes_files"),
+    ],
+    ids=["process", "file", "tensor", "bytes", "thread", "disk"],
+)
+def test_what_the_system_refuses_is_told_as_what_it_is(lines, cause, tmp_path):
+    """The line is shown, and the question speaks of it, not of shapes and dtypes."""
+    file = tmp_path / "ex01a.py"
+    file.write_text(f"import torch\n\n\ndef layer_norm(x, w, b, eps):\n    {lines}\n    return x\n")
+    verdict = check(catalog.get("01a"), file)
+    if verdict.tier == isolation.LIMITS and cause == "not_in_the_sandbox":
+        pytest.skip("limits alone let it through")
+    assert (verdict.status, verdict.cause) == ("fail", cause), verdict.message
+    assert verdict.place is not None and verdict.place.source.strip() in lines
+    assert "dtype" not in verdict.question

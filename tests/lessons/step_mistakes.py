@@ -393,7 +393,7 @@ MISTAKES = (
         (
             (
                 "total = x + residual\n    wide = total.float()",
-                "wide = x.float() + residual.float()\n    total = wide.to(x.dtype)",
+                "total = x + residual\n    wide = x.float() + residual.float()",
             ),
         ),
         "y or rstd is computed from the sum before it was rounded.",

@@ -79,7 +79,8 @@ def test_near_enough_is_no_surprise(question, said, expected):
 
 
 @pytest.mark.parametrize(
-    ("said", "lead"), [(9, "Right"), (8.6, "Right"), (8.594, "Right"), (8.4, "Close"), (10, "Close")]
+    ("said", "lead"),
+    [(9, "Right"), (8.6, "Right"), (8.594, "Right"), (8.4, "Close"), (10, "Close")],
 )
 def test_a_more_exact_number_than_the_answer_is_right(said, lead):
     assert SHARE.write_verdict(said).startswith(lead)

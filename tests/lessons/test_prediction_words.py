@@ -45,8 +45,7 @@ def list_ways(question: Question) -> list[tuple[object, str]]:
     )
     digits = len(str(question.answer).partition(".")[2])
     if question.is_expected(near) and not (
-        math.isclose(near, question.answer, rel_tol=0.006)
-        or round(near, digits) == question.answer
+        math.isclose(near, question.answer, rel_tol=0.006) or round(near, digits) == question.answer
     ):
         ways.append((near, "Close: "))
     return [*ways, (-12.5, "Not -12.5: ")]

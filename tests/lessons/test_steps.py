@@ -912,7 +912,55 @@ def test_a_mistake_is_named_and_its_line_is_shown(mistake: Mistake):
     assert shown and mistake.line in shown[0], told
 
 
-def test_no_given_line_is_shown_for_a_wrong_number(monkeypatch):
+def test_on_a_gpu_the_interpreter_compares_with_the_known_mistakes(monkeypatch):
+    """A compiler would take a second for each of them."""
+    from course_lib.grading import steps as grading_steps
+
+    find, modes = grading_steps._find_slip, []
+
+    def find_as_on_a_gpu(task, kernels, judged, plans, mode, limits):
+        return find(task, kernels, judged, plans, "gpu", limits)
+
+    def run(kernels, plans, mode, *rest):
+        modes.append(mode)
+        return of_course(kernels, plans, mode, *rest)
+
+    of_course = grading_steps.runner.run
+    monkeypatch.setattr(grading_steps, "_find_slip", find_as_on_a_gpu)
+    monkeypatch.setattr(grading_steps.runner, "run", run)
+    monkeypatch.setattr(grading_steps, "_slipped", {})
+    cell = step_cells.make_solved("01-rows").replace("mask=mask, other=0.0", "mask=mask")
+    told = stepping.check_cell(steps.find("01-rows"), cell, {}).text
+    assert "What a masked lane holds takes part" in told
+    # the check itself, then the learner's kernel and the mistakes
+    assert set(modes[-2:]) == {"cpu"}
+
+
+@pytest.mark.skipif(course_lib.MODE == "gpu", reason="the compiler says it in other words")
+@pytest.mark.parametrize(
+    ("step_id", "right", "wrong", "says"),
+    [
+        ("08-tile", "rows[:, None] * stride + cols[None, :]", "rows * stride + cols",
+            "Along axis 0 one block has 2 elements and the other 4."),
+        ("08-broadcast", "x - mean[:, None]", "x[:, None] - mean",
+            "The addresses are a block of shape (4, 4), and what meets them there, a value or a "
+            "mask, makes the shape (4, 4, 4)."),
+        ("02-save", "tl.store(peak_ptr + row, peak)", "tl.store(peak_ptr + row, x)",
+            "There is one address for a whole block of numbers: `value` is a block"),
+        ("13-chunk", "(rows < M) & (within < rows_a_chunk)", "rows < M & within < rows_a_chunk",
+            "compares with `M & within`; write each comparison in parentheses"),
+        ("05-wide", "(row * stride_x).to(tl.float32)", "(0 < row < 3).to(tl.float32)",
+            "Triton does not compile a comparison of more than two"),
+    ],
+)  # fmt: skip
+def test_an_error_of_triton_is_explained(step_id, right, wrong, says):
+    solved = step_cells.make_solved(step_id)
+    assert right in solved
+    told = stepping.check_cell(steps.find(step_id), solved.replace(right, wrong), {}).text
+    assert says in told, told
+
+
+def test_no_given_line_is_shown_for_a_wrong_number():
     """What a wrong number is stored by is given and right. The line with the mistake is the
     learner's."""
     solved = step_cells.make_solved("00-deal")

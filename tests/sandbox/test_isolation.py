@@ -865,6 +865,33 @@ def test_a_warm_check_lists_no_folder_of_the_course(monkeypatch):
     assert not [path for path in looked_at if path.startswith(str(paths.PACKAGE))]
 
 
+def test_a_job_takes_the_server_that_is_being_started():
+    servers.stop_all()
+    jobs.prepare(find_mode(EX.kind).server)
+    jobs.prepare(find_mode(EX.kind).server)
+    runner.warm(EX.kind)
+    server = serving()
+    assert check(EX, SOLUTION).passed and serving() is server
+    assert not any(servers._starting.values())
+
+
+def test_a_server_that_nobody_asked_for_ends_with_the_others():
+    servers.stop_all()
+    jobs.prepare(find_mode(EX.kind).server)
+    ((future,),) = servers._starting.values()
+    servers.stop_all()
+    assert not future.result().alive and not servers._starting
+
+
+def test_a_server_that_does_not_start_is_told_by_the_job(monkeypatch, tmp_path):
+    servers.stop_all()
+    (tmp_path / "server.py").write_text("import sys; sys.exit('no words')")
+    monkeypatch.setattr(servers, "SCRIPT", tmp_path / "server.py")
+    jobs.prepare(find_mode(EX.kind).server)
+    with pytest.raises(WorkerDied):
+        runner.warm(EX.kind)
+
+
 @pytest.mark.parametrize("end", ["sys.exit()", "os.kill(os.getpid(), 9)", "os._exit(0)"])
 def test_servers_end_with_the_process_that_started_them(end):
     result = alone(

@@ -13,7 +13,7 @@ from course_lib.grading.cases.buffers import round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Part, Plan
 
-COPY = (
+CASES = (
     Case("one full block", 1, 8, 8, "n equals BLOCK, one program", "anything but a copy",
         vector=True),
     Case("two full blocks", 1, 16, 8, "two programs", "every program copies the first block",
@@ -63,7 +63,7 @@ def _list_models() -> Iterator[tuple[str, Model]]:
 
 PARTS = {
     "copy_kernel": Part(
-        COPY,
+        CASES,
         _plan_copy,
         _list_models,
         rare=(("special_values", lambda p, outputs: p.case.fill == "special"),),

@@ -28,7 +28,7 @@ from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.norms import reference
 
-LAYER_NORM = (
+CASES = (
     *COMMON_CASES,
     make_case("constant row", 2, 20, 0),
     make_case("b in bf16", 4, 33, 0, "x in fp32, w and b in half precision", "y has the dtype of b",
@@ -118,4 +118,4 @@ def _compute_with_mean_over(p: Plan, axis: int) -> Outputs:
     return _compute_wrong_layer_norm(p, centre=mean, measure=lambda x, _: (x - mean) ** 2)
 
 
-PARTS = {"layer_norm": Part(LAYER_NORM, _plan_layer_norm, _list_layer_norm_models)}
+PARTS = {"layer_norm": Part(CASES, _plan_layer_norm, _list_layer_norm_models)}

@@ -13,7 +13,7 @@ from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Part, Plan
 
 # the learner's first LayerNorm: fp32, and only y is asked for
-LAYER_NORM_ONE_BLOCK = (
+CASES = (
     make_case("worked example", 3, 8, 8, "the 3 x 8 worked example, no padded lane"),
     make_case("five columns, mean 14", 2, 5, 8, "3 padded lanes, mean 14",
         "the padded lanes are in the variance, as in the lesson's first kernel", mean=14.0,
@@ -60,4 +60,4 @@ def _list_models_of_y() -> Iterator[tuple[str, Model]]:
             yield cause, lambda p, model=model: {"y": model(p)["y"]}
 
 
-PARTS = {"layer_norm_kernel": Part(LAYER_NORM_ONE_BLOCK, _plan_one_block, _list_models_of_y)}
+PARTS = {"layer_norm_kernel": Part(CASES, _plan_one_block, _list_models_of_y)}

@@ -25,7 +25,7 @@ from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.norms import reference
 
-RMS_NORM = (
+CASES = (
     *COMMON_CASES,
     make_case("near zero", 3, 100, 0),
     make_case("zero row", 2, 20, 0, mean=0.0),
@@ -97,4 +97,4 @@ def _compute_wrong_rms_norm(
     }
 
 
-PARTS = {"rms_norm": Part(RMS_NORM, _plan_rms_norm, _list_rms_norm_models)}
+PARTS = {"rms_norm": Part(CASES, _plan_rms_norm, _list_rms_norm_models)}

@@ -21,7 +21,7 @@ from course_lib.grading.cases.buffers import Tensor, round_to
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 
-MERGE_ALL = name_cases(
+CASES = name_cases(
     "merge_all",
     (
         Case("1024 groups", 1, 1024, 0, "a tree of ten levels",
@@ -168,5 +168,5 @@ def _merge_halves(groups: Outputs) -> Outputs:
 
 PARTS = {
     "merge": MERGE_TWO,
-    "merge_all": Part(MERGE_ALL, _plan_merge_all, _list_merge_all_models, rare=LOST_PARTIALS),
+    "merge_all": Part(CASES, _plan_merge_all, _list_merge_all_models, rare=LOST_PARTIALS),
 }

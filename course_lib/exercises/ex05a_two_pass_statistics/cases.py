@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from itertools import product
-from typing import Any
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from course_lib.exercises.statistics_kernels import (
     list_finish_models,
     plan_statistics,
     save_statistics,
+    save_two_sweeps,
 )
 from course_lib.exercises.tensors import round_values
 from course_lib.exercises.wrong_formulas import (
@@ -29,47 +29,46 @@ from course_lib.exercises.wrong_formulas import (
     add_up_largest_lane,
     list_divisor_models,
     square_lanes,
-    sweep_twice,
     vary,
 )
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 
-TWO_PASS = COMMON_CASES
+CASES = COMMON_CASES
 
 
 def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
     yield from list_finish_models()
-    yield from vary(_sweep_twice, "padding_in_variance", padding=[True])
-    yield from list_divisor_models(_sweep_twice)
+    yield from vary(save_two_sweeps, "padding_in_variance", padding=[True])
+    yield from list_divisor_models(save_two_sweeps)
     for sweeps, padding, (cause, columns) in product(
         ("both", "mean", "variance"), (False, True), WRONG_STEPS
     ):
         yield (
             cause,
-            partial(_sweep_twice, sweeps=sweeps, add=add_up_columns(columns), padding=padding),
+            partial(save_two_sweeps, sweeps=sweeps, add=add_up_columns(columns), padding=padding),
         )
-    yield from vary(_sweep_twice, "mask_missing", other=PADDING, padding=[False, True])
+    yield from vary(save_two_sweeps, "mask_missing", other=PADDING, padding=[False, True])
     yield "padding_in_variance", _leave_rounded_mean_in_padding
     yield (
         "squared_after_the_sum",
-        lambda p: _sweep_twice(p, measure=partial(square_lanes, p.case.block)),
+        lambda p: save_two_sweeps(p, measure=partial(square_lanes, p.case.block)),
     )
     yield (
         "accumulator_reused",
         lambda p: _save_var(p, compute_sums(p)[1] / p.case.N + compute_sums(p)[0]),
     )
     yield from vary(_subtract_lane_means, "lanes_apart", by=["N", "lane"])
-    yield from vary(_sweep_twice, "max_for_sum", sweeps=SWEEPS, add=[add_up_largest_lane])
+    yield from vary(save_two_sweeps, "max_for_sum", sweeps=SWEEPS, add=[add_up_largest_lane])
     yield from vary(
-        _sweep_twice, "counted_by_every_lane", sweeps=SWEEPS, add=[add_up_in_every_lane]
+        save_two_sweeps, "counted_by_every_lane", sweeps=SWEEPS, add=[add_up_in_every_lane]
     )
     yield (
         "deviation_not_squared",
         lambda p: _save_var(p, np.abs(compute_deviation(p)).mean(axis=1) ** 2),
     )
-    yield from vary(_sweep_twice, "mean_not_subtracted", measure=[lambda x, mean: x**2])
+    yield from vary(save_two_sweeps, "mean_not_subtracted", measure=[lambda x, mean: x**2])
     yield from vary(
-        _sweep_twice,
+        save_two_sweeps,
         "deviation_not_squared",
         measure=[lambda x, mean: np.abs(x - mean), lambda x, mean: 0 * x],
     )
@@ -86,11 +85,6 @@ def _subtract_mean_from_squares(p: Plan) -> np.ndarray:
     """Return what is left of the one-pass formula if the mean is not squared."""
     x = p.inputs["x"]
     return (x**2).mean(axis=1) - x.mean(axis=1)
-
-
-def _sweep_twice(p: Plan, **changes: Any) -> Outputs:
-    mean, var = sweep_twice(p, **changes)
-    return save_statistics(mean[:, 0], var[:, 0])
 
 
 def _subtract_lane_means(p: Plan, by: str) -> Outputs:
@@ -114,6 +108,6 @@ def _leave_rounded_mean_in_padding(p: Plan) -> Outputs:
 
 PARTS = {
     "two_pass_kernel": Part(
-        TWO_PASS, partial(plan_statistics, terms=bound_two_sweeps, sweeps=2), _list_two_pass_models
+        CASES, partial(plan_statistics, terms=bound_two_sweeps, sweeps=2), _list_two_pass_models
     )
 }

@@ -15,7 +15,9 @@ from course_lib.exercises.statistics_kernels import (
     plan_statistics,
     run_lanes,
     save_statistics,
+    save_two_sweeps,
 )
+from course_lib.exercises.wrong_formulas import list_divisor_models
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 
 
@@ -42,6 +44,8 @@ def _list_sums_models() -> Iterator[tuple[str, Model]]:
                 p, weights=lambda n, p: np.full_like(n, p.case.N / lanes(p))
             ),
         )
+    # A row's mean with a wrong divisor is in each distance of M2, as in two passes.
+    yield from list_divisor_models(save_two_sweeps)
     yield "mask_missing", lambda p: _add_up_lanes(p, lanes=spoilt)
     yield from list_welford_models()
 

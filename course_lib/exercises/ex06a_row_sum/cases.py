@@ -19,7 +19,7 @@ from course_lib.exercises.wrong_formulas import (
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 
-ROW_SUM = (
+CASES = (
     make_case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks"),
     make_case("one full block", 4, 16, 16),
     make_case("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3",
@@ -111,4 +111,4 @@ def _sum_running_sums(p: Plan) -> Outputs:
     return _sum_rows(p.inputs["x"] * often)
 
 
-PARTS = {"row_sum_kernel": Part(ROW_SUM, _plan_row_sum, _list_models)}
+PARTS = {"row_sum_kernel": Part(CASES, _plan_row_sum, _list_models)}

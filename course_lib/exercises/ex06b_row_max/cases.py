@@ -25,7 +25,7 @@ from course_lib.grading.cases.plan import Expected, Model, Outputs, Part, Plan
 
 # The fill "ties" has whole numbers from -2 to 2, so that each is there several times; "signed
 # zeros" has -2, -1, and zeros of both signs; in "below Inf" row 1 is -Inf.
-ROW_MAX = (
+CASES = (
     make_case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks"),
     make_case("one full block", 4, 16, 16),
     make_case("padded, mean 3", 5, 17, 8,
@@ -197,4 +197,4 @@ def _search_from(
     }
 
 
-PARTS = {"row_max_kernel": Part(ROW_MAX, _plan_row_max, _list_max_models)}
+PARTS = {"row_max_kernel": Part(CASES, _plan_row_max, _list_max_models)}

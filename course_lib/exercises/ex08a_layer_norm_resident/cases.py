@@ -8,7 +8,7 @@ from course_lib.exercises.batteries import list_far_out, make_case
 from course_lib.exercises.layer_norm_kernels import list_models, make_plan
 from course_lib.grading.cases.plan import Part
 
-LAYER_NORM_RESIDENT = (
+CASES = (
     make_case("worked example", 3, 8, 8, "the 3 x 8 worked example, one row a program"),
     make_case("padded, mean 3", 5, 17, 32),
     make_case("two rows a program", 4, 16, 16, "no padding, two full tiles"),
@@ -42,8 +42,4 @@ LAYER_NORM_RESIDENT = (
 )  # fmt: skip
 
 
-PARTS = {
-    "layer_norm_resident_kernel": Part(
-        LAYER_NORM_RESIDENT, partial(make_plan, resident=True), list_models
-    )
-}
+PARTS = {"layer_norm_resident_kernel": Part(CASES, partial(make_plan, resident=True), list_models)}

@@ -37,7 +37,7 @@ from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 from course_lib.norms import reference
 
 # x holds NaN from the end of each row on.
-RAGGED = (
+CASES = (
     make_case("worked example", 3, 8, 8, "rows of the 3 x 8 worked example, cut short"),
     make_case("two rows a program", 4, 16, 16, "two rows a program, each with a length of its own",
         "all rows of a tile end at one length", rows=2, mean=1.0),
@@ -246,4 +246,4 @@ def _spoil_short_rows(p: Plan) -> Outputs:
     return {"y": y, **{name: np.where(short, np.nan, right[name]) for name in ("mean", "rstd")}}
 
 
-PARTS = {"layer_norm_ragged_kernel": Part(RAGGED, _plan, _list_models)}
+PARTS = {"layer_norm_ragged_kernel": Part(CASES, _plan, _list_models)}

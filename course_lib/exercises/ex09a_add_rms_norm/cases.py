@@ -20,7 +20,7 @@ def _list_fused_models() -> Iterator[tuple[str, Model]]:
 
 
 # 09a has four matrices, so it needs further cases for their dtypes.
-ADD_RMS_NORM = (
+CASES = (
     *ONE_BLOCK_CASES,
     make_case("fp32 sum", 2, 33, 64, "only x and the residual are in half precision",
         "the sum is rounded to the dtype of its summands",
@@ -36,4 +36,4 @@ ADD_RMS_NORM = (
 )  # fmt: skip
 
 
-PARTS = {"add_rms_norm_kernel": Part(ADD_RMS_NORM, plan_add_rms_norm, _list_fused_models)}
+PARTS = {"add_rms_norm_kernel": Part(CASES, plan_add_rms_norm, _list_fused_models)}

@@ -46,7 +46,7 @@ def _store_total_in(p: Plan, columns: slice | np.ndarray) -> Outputs:
 
 
 # In 09b the residual has the dtype of total, and rows may be longer than BLOCK.
-ADD_IN_PLACE = (
+CASES = (
     *BLOCKED_CASES,
     make_case("fp32 sum", 2, 33, 16, "total is in fp32, the other matrices in half precision",
         "the sum is rounded to the dtype of x or y", dtypes=(("x", "fp16"), ("y", "fp16"))),
@@ -63,6 +63,6 @@ ADD_IN_PLACE = (
 
 PARTS = {
     "add_rms_norm_in_place_kernel": Part(
-        ADD_IN_PLACE, partial(plan_add_rms_norm, in_place=True), _list_in_place_models
+        CASES, partial(plan_add_rms_norm, in_place=True), _list_in_place_models
     )
 }

@@ -11,7 +11,7 @@ from course_lib.norms import reference
 
 # In every case dy is normal with mean 0.5, so that both of its projections matter; w is away from 0
 # and 1, and some of it is negative.
-LAYER_NORM_DX = (
+CASES = (
     make_case("worked example", 3, 8, 8, "the 3 x 8 worked example, one row a program"),
     make_case("padded, mean 3", 5, 17, 32, "15 padded lanes, where xhat is -mean * rstd",
         "a padded lane adds -mean * rstd to c1"),
@@ -58,7 +58,7 @@ LAYER_NORM_DX = (
 
 PARTS = {
     "layer_norm_dx_kernel": Part(
-        LAYER_NORM_DX,
+        CASES,
         partial(plan_dx, norm=reference.layer_norm, vjp=reference.layer_norm_vjp, tiled=True),
         partial(list_models, LAYER_NORM_MISTAKES),
         rare=RARE,

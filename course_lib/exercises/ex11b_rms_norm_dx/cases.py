@@ -16,7 +16,7 @@ from course_lib.exercises.dx_kernels import (
 from course_lib.grading.cases.plan import Part
 from course_lib.norms import reference
 
-RMS_NORM_DX = (
+CASES = (
     make_case("worked example", 3, 8, 8),
     make_case("padded, mean 3", 5, 17, 32, mistake="a padded lane adds -mean * rstd to c1"),
     make_case("one column", 3, 1, 16, "N = 1: dx is 0 but for eps", "c1 or c2 is divided by N - 1",
@@ -59,7 +59,7 @@ _RMS_NORM: tuple[Mistake, ...] = (
 
 PARTS = {
     "rms_norm_dx_kernel": Part(
-        RMS_NORM_DX,
+        CASES,
         partial(plan_dx, norm=reference.rms_norm, vjp=reference.rms_norm_vjp, tiled=False),
         partial(list_models, _RMS_NORM),
         rare=RARE,

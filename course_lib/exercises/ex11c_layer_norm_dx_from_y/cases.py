@@ -31,7 +31,7 @@ from course_lib.grading.cases.plan import Model, Part, Plan
 from course_lib.norms import reference
 
 # The mean of a case is that of b here.
-DX_FROM_Y = (
+CASES = (
     make_case("worked example", 3, 8, 8, "the 3 x 8 worked example, one row a program"),
     make_case("padded, mean 3", 5, 17, 32, "15 padded lanes, b around 3",
         "a padded lane divides 0 by 0"),
@@ -187,7 +187,7 @@ def _scale_c1(p: Plan, c1: np.ndarray) -> np.ndarray:
 
 PARTS = {
     "layer_norm_dx_from_y_kernel": Part(
-        DX_FROM_Y,
+        CASES,
         _plan_from_y,
         _list_from_y_models,
         rare=(*RARE, ("tiny_w_altered", lambda p, outputs: p.case.fill == "tiny weights")),

@@ -17,7 +17,7 @@ from course_lib.exercises.dw_kernels import (
 from course_lib.grading.cases.case import SharedCase
 from course_lib.grading.cases.plan import Model, Part, Plan
 
-BUFFERS = (
+BUFFER_CASES = (
     make_buffer_case("as many rows as buffers", 4, 20, 16, "{partials}", "dw and db are swapped",
         partials=4),
     make_buffer_case("more rows than buffers", 100, 40, 32, "{partials}",
@@ -76,7 +76,7 @@ def _has_unwritten_buffers(case: SharedCase) -> bool:
 PARTS = {
     "add_to_buffers_kernel": ADD_TO_BUFFERS,
     "sum_buffers_kernel": Part(
-        BUFFERS,
+        BUFFER_CASES,
         _plan_buffers,
         _list_buffer_models,
         rare=(("uninitialised", lambda p, outputs: _has_unwritten_buffers(p.case)),),

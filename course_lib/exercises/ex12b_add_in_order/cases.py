@@ -15,7 +15,7 @@ from course_lib.grading.cases.plan import Part, Plan
 
 # Where ``resident`` is 1, a program starts when the one before it has ended: what waits for a later
 # program waits forever.
-IN_ORDER = (
+CASES = (
     make_buffer_case("the tutorial's picture", 4, 8, 8,
         "{partials}: rows 0 and 2 share a buffer, rows 1 and 3 the other",
         "rows go to a wrong buffer", partials=2, orders=6),
@@ -76,7 +76,7 @@ def _plan_in_order(case: SharedCase, kernel: str, rng: np.random.Generator) -> P
 
 PARTS = {
     "add_in_order_kernel": Part(
-        IN_ORDER,
+        CASES,
         _plan_in_order,
         list_locked_models,
         traits=(("buffer_not_accumulated", shares_a_buffer),),

@@ -28,10 +28,9 @@ from course_lib.exercises.dw_kernels import (
     take_first_statistics,
 )
 from course_lib.exercises.wrong_formulas import add_up_lanes
+from course_lib.grading.cases.buffers import size_guard
 from course_lib.grading.cases.case import FAR_STRIDE, SharedCase
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
-
-_chunks = partial(make_case, case_class=SharedCase, block_name="BLOCK_N", rows_name="BLOCK_M")
 
 
 @dataclass(frozen=True)
@@ -39,11 +38,29 @@ class _Sums(SharedCase):
     """A case of the second stage. In the layout "far" the matrices of partial sums have FAR_STRIDE
     columns, and only one program runs, which has the first N of them."""
 
+    @property
+    def columns(self) -> int:
+        """The columns of the matrices of partial sums."""
+        return FAR_STRIDE if self.is_far else self.N
+
     def describe(self) -> str:
-        words = super().describe()
-        return words.replace(f"N = {self.N}", f"N = {FAR_STRIDE}", 1) if self.is_far else words
+        return super().describe().replace(f"N = {self.N}", f"N = {self.columns}", 1)
 
 
+@dataclass(frozen=True)
+class _Chunks(_Sums):
+    """A case of the first stage. If ``wide``, the layout is "far", the matrices of partial sums
+    have 2^30 columns, and only the programs of the first N of them run."""
+
+    wide: bool = False
+
+    @property
+    def columns(self) -> int:
+        # With FAR_STRIDE columns the address space would not hold this case beside another far one.
+        return 2**30 if self.wide else self.N
+
+
+_chunks = partial(make_case, case_class=_Chunks, block_name="BLOCK_N", rows_name="BLOCK_M")
 _partials = partial(
     make_case, case_class=_Sums, partials_name="P", block_name="BLOCK_N", rows_name="BLOCK_P"
 )
@@ -74,6 +91,10 @@ CHUNKS = (
         orders=1),
     _chunks("fp32 x", 5, 17, 32, dtypes=(("dy", "bf16"),), mean=3.0, rows=2, chunk=3, partials=2,
         orders=1),
+    _chunks("far partial sums, stage one", 3, 16, 16,
+        "row 2 of the partial sums begins at 2^31: the programs of the first 16 columns run",
+        "the offset of a row of partial sums is computed in 32 bits", mean=1.0, rows=2, chunk=1,
+        partials=3, orders=1, dtype="fp16", layout="far", wide=True),
     _chunks("far columns", 3, 4, 16, rows=2, chunk=2, partials=2, orders=1),
     _chunks("mean 1000", 6, 33, 64, mistake="xhat is computed from a rounded mean", rows=4, chunk=4,
         partials=2),
@@ -120,23 +141,30 @@ PARTIALS = (
 )  # fmt: skip
 
 
-def _plan_chunks(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
-    plan = plan_backward(case, kernel, rng, list_chunks(case), "partial")
+def _plan_chunks(case: _Chunks, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
+    # The rows of dy and x may overlap: only their first N columns are read.
+    of_rows = replace(case, layout="packed") if case.wide else case
+    plan = plan_backward(of_rows, kernel, rng, list_chunks(case), "partial")
+    if case.wide:
+        far = {"strides": (case.columns, 1), "far": True, "guard": size_guard(case.block)}
+        tensors = tuple(
+            replace(tensor, **far) if tensor.name in PARTIAL_SUMS else tensor
+            for tensor in plan.tensors
+        )
+        plan = replace(plan, case=case, tensors=tensors)
     plan = extend_plan(
         plan,
-        [*list_strides(plan), case.M, case.N, case.chunk],
+        [*list_strides(plan), case.M, case.columns, case.chunk],
         {"BLOCK_M": case.rows, "BLOCK_N": case.block},
     )
     grid = (-(-case.N // case.block), case.partials)
     return replace(plan, grid=grid, spread=dict.fromkeys(("x", "dw_partial"), grid[0] * grid[1]))
 
 
-def _plan_partials(case: SharedCase, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
+def _plan_partials(case: _Sums, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
     plan = plan_sum(case, kernel, rng, ("dw_partial", "db_partial"), case.partials)
     return extend_plan(
-        plan,
-        [case.partials, FAR_STRIDE if case.is_far else case.N],
-        {"BLOCK_P": case.rows, "BLOCK_N": case.block},
+        plan, [case.partials, case.columns], {"BLOCK_P": case.rows, "BLOCK_N": case.block}
     )
 
 

@@ -36,7 +36,7 @@ from course_lib.grading.judging.elements import judge_elements
 
 _programs = partial(make_case, case_class=SharedCase, partials_name="P")
 
-PERSISTENT = (
+CASES = (
     _programs("worked example", 3, 8, 8, "the 3 x 8 worked example, {partials}", partials=1),
     _programs("two tiles each", 8, 16, 16, "{partials} programs, four tiles",
         "only the first or the last tile counts", mean=1.0, rows=2, partials=2, orders=4),
@@ -204,7 +204,7 @@ def _is_spoiled_by_spare_rows(p: Plan[SharedCase], outputs: Outputs) -> bool:
 
 PARTS = {
     "persistent_backward_kernel": Part(
-        PERSISTENT,
+        CASES,
         _plan_persistent,
         _list_persistent_models,
         rare=(("row_mask", _is_spoiled_by_spare_rows), ("sum_of_zero", is_wrong_where_sums_vanish)),

@@ -48,7 +48,7 @@ class _Walk(SharedCase):
 
 _walk = partial(make_case, case_class=_Walk)
 
-MASKED = (
+CASES = (
     _walk("worked example", 3, 8, 8, "the 3 x 8 worked example, one chunk", rows=2, chunk=4,
         partials=1, resident=1, orders=1),
     _walk("two chunks each", 8, 16, 16, "two programs, four chunks",
@@ -239,7 +239,7 @@ def _add_up_walk(p: Plan[SharedCase], sums: np.ndarray) -> np.ndarray:
 
 PARTS = {
     "rms_norm_masked_dw_kernel": Part(
-        MASKED,
+        CASES,
         _plan_masked,
         _list_masked_models,
         traits=(("row_mask", has_short_steps),),

@@ -66,7 +66,7 @@ class LaunchCase(Case):
         return f"{launch}: {predict(self.N, self.dtype, launch)}"
 
 
-_BATTERY = (
+CASES = (
     LaunchCase("256 columns", 131072, 256, 0, "short rows: one is far too little for a program",
         "a program has one row of 512 bytes", dtype="fp16", timed=True),
     LaunchCase("1024 columns", 32768, 1024, 0, "2 KB a row", "a program has one row of 2 KB",
@@ -154,4 +154,4 @@ _RARE: tuple[tuple[str, Symptom[LaunchCase]], ...] = (
     *((cause, _shows(number)) for number, cause in enumerate(CAUSES, start=1)),
     ("launch_unfit", lambda plan, outputs: _FAULT in outputs),
 )
-PARTS = {"choose_launch": Part(_BATTERY, _plan, rare=_RARE, time=_time)}
+PARTS = {"choose_launch": Part(CASES, _plan, rare=_RARE, time=_time)}

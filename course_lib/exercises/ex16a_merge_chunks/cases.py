@@ -16,7 +16,7 @@ from course_lib.grading.cases.plan import Outputs, Part, Plan
 from course_lib.grading.judging import tolerance
 
 _case = partial(make_case, case_class=MergeCase)
-MERGE = (
+CASES = (
     _case("worked example", 3, 8, 4, "the 3 x 8 worked example, two full chunks"),
     _case("short last chunk", 5, 19, 8, "chunks of 8, 8 and 3 columns, mean 3",
         "the last chunk counts as a full one", mean=3.0),
@@ -146,7 +146,7 @@ def _is_spoilt(p: Plan[MergeCase], outputs: Outputs) -> bool:
 
 PARTS = {
     "merge_kernel": Part(
-        MERGE,
+        CASES,
         _plan_merge,
         list_models,
         # If only cases with short chunks fail, no cause follows. Other exercises conclude padded

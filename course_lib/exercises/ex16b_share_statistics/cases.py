@@ -30,7 +30,7 @@ class ToldCase(MergeCase):
 
 
 _told = partial(make_case, case_class=ToldCase)
-TOLD = (
+CASES = (
     _told("worked example", 3, 8, 4, "the 3 x 8 worked example, two full chunks", orders=4),
     _told("two rows", 2, 24, 8, "three full chunks a row, and room for three programs",
         "a program waits for one that has not started", mean=1.0, orders=5),
@@ -184,4 +184,4 @@ _WRONG_PARTS: tuple[tuple[str, Callable[[Plan[ToldCase]], dict[str, np.ndarray]]
 )
 
 
-PARTS = {"share_statistics_kernel": Part(TOLD, _plan_told, _list_told_models)}
+PARTS = {"share_statistics_kernel": Part(CASES, _plan_told, _list_told_models)}

@@ -46,7 +46,7 @@ class LinearCase(Case):
 
 
 _linear = partial(make_case, case_class=LinearCase)
-LINEAR = (
+CASES = (
     _linear("two full blocks", 4, 8, 4, "two full tiles of rows, two full blocks of columns",
         "any formula but the right one", rows=2, K=8),
     _linear("padded lanes", 5, 17, 8, "M, N and K are no multiples of ROWS, BLOCK and BLOCK_K",
@@ -256,6 +256,6 @@ def _list_linear_models() -> Iterator[tuple[str, Model]]:
 
 PARTS = {
     "linear_cross_entropy_kernel": Part(
-        LINEAR, _plan_linear, _list_linear_models, unwritten={"lse": "statistics_not_saved"}
+        CASES, _plan_linear, _list_linear_models, unwritten={"lse": "statistics_not_saved"}
     )
 }

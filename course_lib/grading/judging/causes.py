@@ -1221,6 +1221,21 @@ CAUSES: dict[str, Cause] = {
         "Which line writes a file, and does the exercise ask for one? The check looks at what comes"
         " back, and at no file.",
     ),
+    "too_many_processes": Cause(
+        "the code starts more threads or processes than a check has room for",
+        "Which line starts a thread or a process, and how often does it run? Does the exercise need"
+        " more than one?",
+    ),
+    "too_much_memory": Cause(
+        "the code takes more memory than a check has room for",
+        "Which line makes the largest tensor, of how many numbers is it, and how often does the"
+        " line run?",
+    ),
+    "not_in_the_sandbox": Cause(
+        "the code asks the system for what a check does not give",
+        "The check gives you tensors, and takes tensors back. Which line asks for a file, a process"
+        " or a connection, and does the exercise need it?",
+    ),
     "misaligned": Cause(
         "a tensor descriptor begins at an address that it cannot have",
         "A tensor descriptor begins at a multiple of 16 bytes. At which byte of its tensor does"

@@ -45,6 +45,26 @@ def find_refusal(raised: Raised) -> str | None:
     return next((cause for cause, words in _REFUSALS if words.search(raised.text)), None)
 
 
+# Causes, and patterns for the errors with which the system refuses what code asks for: the type of
+# the error, and its words
+_REFUSALS_OF_SYSTEM = (
+    ("not_in_the_sandbox", re.compile(r"^PermissionError: ")),
+    ("too_many_processes", re.compile(r"can't start new thread|^BlockingIOError: ")),
+    (
+        "too_much_memory",
+        re.compile(r"^_?(Array)?MemoryError: |^RuntimeError: .*can't allocate memory"),
+    ),
+    ("writes_files", re.compile(r"^OSError: .*(No space left on device|quota exceeded)")),
+)
+
+
+def find_refusal_of_system(raised: Raised) -> str | None:
+    """Find the cause of an error that the system raised, because a check gives no such file,
+    process or memory; return None for any other error."""
+    said = f"{raised.type}: {raised.text}"
+    return next((cause for cause, words in _REFUSALS_OF_SYSTEM if words.search(said)), None)
+
+
 def find_refusal_of_triton(raised: Raised) -> str | None:
     """Find the cause of an error that Triton raised, from its words; return None for any other
     error."""

@@ -41,7 +41,7 @@ class KnownLines:
         """Return the statement of ``functions`` that is nearest to a wrong one, if it is near, and
         nearer than to any of the solution; the first, if several are."""
         nearest, best = None, _MIN_SIMILARITY
-        for statement in _list_statements(*functions):
+        for statement in list_statements(*functions):
             tokens = _split(statement)
             if tokens in self.right:
                 continue
@@ -66,22 +66,26 @@ def read(exercise: Exercise, cause: str) -> KnownLines:
     in a release, which has no solutions, and for a step of a lesson."""
     if paths.is_release() or not (paths.SOLUTIONS / f"{exercise.file}.py").exists():
         return KnownLines(frozenset(), ())
-    right = _list_tokens(texts.read_solution(exercise))
     wrong = [
-        tokens
+        mutants.make_text(exercise, entry)
         for entry in mutants.read_mutants(exercise)
         if entry["cause"] == cause
-        for tokens in _list_tokens(mutants.make_text(exercise, entry))
-        if tokens not in right
     ]
-    return KnownLines(frozenset(right), tuple(dict.fromkeys(wrong)))
+    return compare(texts.read_solution(exercise), wrong)
+
+
+def compare(solution: str, wrong: list[str]) -> KnownLines:
+    """Return the statements of ``solution``, and those of the ``wrong`` texts that it has not."""
+    right = _list_tokens(solution)
+    changed = [tokens for text in wrong for tokens in _list_tokens(text) if tokens not in right]
+    return KnownLines(frozenset(right), tuple(dict.fromkeys(changed)))
 
 
 def _list_tokens(text: str) -> dict[Tokens, None]:
-    return {_split(statement): None for statement in _list_statements(ast.parse(text))}
+    return {_split(statement): None for statement in list_statements(ast.parse(text))}
 
 
-def _list_statements(*roots: ast.AST) -> list[ast.stmt]:
+def list_statements(*roots: ast.AST) -> list[ast.stmt]:
     return [
         node
         for root in roots
