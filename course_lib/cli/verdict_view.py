@@ -70,9 +70,7 @@ class VerdictView:
         if place is None:
             return []
         quotation = quote_line(place, width)
-        file = Text(
-            f"{self.told.file}:{place.line}", Style(link=paths.locate(place.file).as_uri())
-        )
+        file = Text(f"{self.told.file}:{place.line}", Style(link=paths.locate(place.file).as_uri()))
         lead = [Text(place.lead)] if place.lead else []
         lines = [Text.assemble((quotation.gutter, "dim"), quotation.source)]
         below = f"{quotation.carets} {quotation.label}".rstrip()

@@ -326,14 +326,14 @@ def _find_controls(play: Session | None) -> set[str]:
     state = play.game
     if state.ended:
         return {NEXT}
-    there = {ASK, GIVE_UP, _INPUT}
+    usable = {ASK, GIVE_UP, _INPUT}
     if state.exposing is None:
-        there |= {COMPARE, CLAIM}
+        usable |= {COMPARE, CLAIM}
     if not state.code_is_open:
-        there.add(BUY)
+        usable.add(BUY)
     elif state.named is None:
-        there.add(NAME)
-    return there
+        usable.add(NAME)
+    return usable
 
 
 def _write_asleep() -> str:

@@ -314,10 +314,15 @@ def load_passing(exercise_id: str) -> types.ModuleType:
 
 
 def _launch_own(
-    exercise_id: str, kernel: Any, grid: tuple[int, ...], M: int, N: int, given: Mapping[str, Any]
+    exercise_id: str,
+    kernel: Any,
+    grid: tuple[int, ...],
+    M: int,
+    N: int,
+    arguments_by_name: Mapping[str, Any],
 ) -> None:
-    arguments, constants = order_arguments(exercise_id, M, N, given)
-    kernel[grid](*arguments, **constants, num_warps=given["num_warps"])
+    arguments, constants = order_arguments(exercise_id, M, N, arguments_by_name)
+    kernel[grid](*arguments, **constants, num_warps=arguments_by_name["num_warps"])
 
 
 _checked: dict[tuple[str, str], str] = {}  # exercise and text -> its verdict's status
