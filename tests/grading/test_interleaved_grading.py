@@ -225,13 +225,12 @@ def test_the_compiled_code_does_single_numbers_in_one_thread_and_hands_an_atomic
     assert len(set(predicates)) == 1 and predicates[0].startswith("@%p")
 
 
-def output_plan(any_order: bool) -> Plan:
-    # a sum that depends on the order
-    x = np.array([1e8, 1.0, -1e8, 1.0])[:, None] * np.ones((M, N))
+def output_plan(values: tuple[float, ...], any_order: bool) -> Plan:
+    x = np.array(values)[:, None] * np.ones((M, N))
     first = plan(x, any_order)
     total = Tensor("total", "fp32", (N,), (1,))
     count = Tensor("part", "int32", (M, N), (N, 1), np.zeros((M, N), np.int32), scratch=True)
-    expected = {"total": Expected(np.full(N, 2.0), np.full(N, 4.0))}
+    expected = {"total": Expected(np.full(N, sum(values)), np.full(N, 4.0))}
     tensors = (first.tensors[0], total, count, first.tensors[3])
     return Plan(
         first.case,
@@ -247,17 +246,31 @@ def output_plan(any_order: bool) -> Plan:
 
 
 IN_TURN = (
-    *ADD, TAKE, "seen = tl.atomic_xchg(part_ptr, 1)", "old = tl.load(total_ptr + cols)",
-    "tl.store(total_ptr + cols, tl.where(seen == 0, row, old + row))", RELEASE,
+    *ADD, TAKE, "seen = tl.atomic_xchg(part_ptr, 1)",
+    "old = tl.load(total_ptr + cols, mask=(cols < N) & (seen == 1), other=0.0)",
+    "tl.store(total_ptr + cols, old + row)", RELEASE,
 )  # fmt: skip
 
 
+ROUNDED = (1e7, 0.3, 1.0, 0.3)  # the order of the sum decides its last bit
+CANCELLED = (1e8, 1.0, -1e8, 1.0)  # it decides whether 0, 1 or 2 comes out
+
+
 def test_a_result_that_depends_on_the_order_is_refused_only_where_bits_are_asked_for():
-    (error,) = child(IN_TURN, output_plan(any_order=False)).errors.values()
+    (error,) = child(IN_TURN, output_plan(ROUNDED, any_order=False)).errors.values()
     assert error.fault.kind == "order" and "total has other bits" in error.text
-    loose = output_plan(any_order=True)
+    loose = output_plan(ROUNDED, any_order=True)
     outcome = child(IN_TURN, loose)
-    assert judge(loose, outcome.data[0]).passed
+    assert not outcome.errors and judge(loose, outcome.data[0]).passed
+
+
+def test_an_order_that_leaves_quite_another_result_is_refused_even_if_bits_may_differ():
+    (error,) = child(IN_TURN, output_plan(CANCELLED, any_order=False)).errors.values()
+    assert error.fault.kind == "stale" and "total has quite other values" in error.text
+    loose = output_plan(CANCELLED, any_order=True)
+    outcome = child(IN_TURN, loose)
+    assert outcome.errors[0].fault.kind == "stale in an order"
+    assert judge(loose, outcome.data[0]).passed  # its first order is right
 
 
 def test_bounds_are_checked_in_interleaved_programs_too():
