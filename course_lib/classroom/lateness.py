@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -101,13 +101,13 @@ def _read_part(part: str) -> tuple[str | None, float]:
 
 
 def spend_free_days(
-    free_days: int, deadlines: Mapping[str, Sequence[str]], find_points: Callable[[str, int], float]
+    free_days: int, deadlines: Sequence[Sequence[str]], find_points: Callable[[str, int], float]
 ) -> dict[str, int]:
     """Spend the free days of a term so that the learner has the most points.
 
     Args:
-        deadlines: the exercises of each deadline; a day that is spent on a deadline serves all of
-            them.
+        deadlines: the exercises of each deadline, the earliest first; a day that is spent on a
+            deadline serves all of them.
         find_points: returns the points of an exercise that has so many free days.
 
     Returns: the days for each exercise. Of two ways with equal points the one that spends fewer
@@ -115,7 +115,7 @@ def spend_free_days(
     """
     # by the number of days spent so far: the points, and the days of each deadline
     best: dict[int, tuple[float, tuple[int, ...]]] = {0: (0.0, ())}
-    for exercises in deadlines.values():
+    for exercises in deadlines:
         points = [
             sum(find_points(exercise, days) for exercise in exercises)
             for days in range(free_days + 1)
@@ -130,6 +130,6 @@ def spend_free_days(
     _, (_, choice) = max(best.items(), key=lambda item: (item[1][0], -item[0]))
     return {
         exercise: days
-        for exercises, days in zip(deadlines.values(), choice, strict=True)
+        for exercises, days in zip(deadlines, choice, strict=True)
         for exercise in exercises
     }

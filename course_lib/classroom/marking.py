@@ -153,7 +153,7 @@ class Marker:
                 deadlines.setdefault((due, "" if due else name), []).append(name)
         return spend_free_days(
             self.rules.late.free_days,
-            deadlines,
+            list(deadlines.values()),
             lambda name, days: self._find_points(person, by_id[name], days),
         )
 

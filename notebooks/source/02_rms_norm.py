@@ -109,7 +109,8 @@ for N in (1000, 1024, 1025):
     by_block_kernel[(1,)](torch.tensor(row, device=course_lib.DEVICE), y, N, BLOCK=triton.next_power_of_2(N))
     factors[N] = float(np.median(reference.float64(y) / reference.rms_norm(row, eps=0).y[0]))
     assert np.isclose(factors[N], (triton.next_power_of_2(N) / N) ** 0.5, rtol=1e-4)
-assert abs(factors[1025] - 1.41) < 5e-3 and abs(factors[1024] - 1) < 1e-4 and 1.011 < factors[1000] < 1.013
+assert abs(factors[1025] - 1.41) < 5e-3 and abs(factors[1024] - 1) < 1e-4
+assert round(100 * (factors[1000] - 1), 1) == 1.2
 
 # %% [markdown]
 # ## What leaves the results as they are?

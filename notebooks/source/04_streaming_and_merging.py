@@ -327,6 +327,7 @@ for length in (8192, 32):
     print(f"chains of {length:4}: relative error up to {error:.0e}")
 
 # %% tags=["check"]
+assert rows.shape[1] == 256 * 32 and 256 - 1 == 255
 one_chain, short = (find_error(statistics.welford_blocked(rows, np.float32, length).var, rows) for length in (8192, 32))
 assert 5 < one_chain / short < 20 and find("04-chains").answer == "the 256 chains, about ten times"
 

@@ -142,6 +142,7 @@ assert sets == [2, 1] and find("08-constant").answer == "one set: the row stays"
 kernel_explorer("resident", BLOCK=8192)
 
 # %% tags=["check"]
+assert 128 * 160 == 20_480 and 65_536 // 20_480 == 3 and 3 * 4 == 12
 assert 16 == 8192 // (32 * 16) and 8192 // (32 * 4) == 64 and 8192 // 32 == 256
 one, sixteen = compile_forward(num_warps=1), compile_forward(num_warps=16)
 assert one.spill_bytes > 0 == four.spill_bytes == sixteen.spill_bytes

@@ -122,6 +122,7 @@ assert np.abs(reference.float64(y) - reference.rms_norm(x, w, 1e-5).y).max() < 5
 typed = model("eager", 4096, 4096, "fp16")
 assert calls.number == len(typed.unfused) == 8
 assert round(typed.unfused_bytes / typed.fused_bytes, 1) == 9
+assert round(typed.unfused_bytes / 4096**2) == 36
 
 # %% tags=["check"]
 drawn = torch.Generator().manual_seed(0)

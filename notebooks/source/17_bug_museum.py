@@ -326,6 +326,7 @@ print("db:       ", partial.sum(0).tolist())
 print("neighbour:", neighbour.tolist())
 
 # %% tags=["check"]
+assert triton.cdiv(1027, 8) == 129
 assert 8096 % 8 == 12288 % 16 == 131072 % 128 == 0
 assert (partial.sum(0) == 1024).all() and (neighbour == 3).all()
 assert (specimens.lose_last_partial(ones.cpu(), ROWS) == partial.sum(0).cpu()).all()

@@ -81,7 +81,7 @@ def test_free_days_are_spent_as_trying_all_ways_would(days, points, free_days, l
         number = int(name)
         return float(rule.deduct(points[number], 5, max(days[number] - free, 0)))
 
-    spent = spend_free_days(free_days, {name: [name] for name in names}, find_points)
+    spent = spend_free_days(free_days, [[name] for name in names], find_points)
     assert sum(spent.values()) <= free_days
     ways = itertools.product(range(free_days + 1), repeat=len(days))
     totals = {way: sum(map(find_points, names, way)) for way in ways if sum(way) <= free_days}

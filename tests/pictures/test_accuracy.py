@@ -92,7 +92,7 @@ def test_one_pass_loses_two_digits_a_decade_and_welford_one():
         {"block": 3},
         {"rows": "odd"},
         {"chosen": "naive"},
-        {"own": ["07a"]},
+        {"learner_ids": ["07a"]},
     ],
 )
 def test_a_setting_that_there_is_not_is_refused(wrong):
