@@ -679,7 +679,10 @@ def test_waiting_for_a_program_that_has_no_slot_is_a_deadlock():
         if s.deadlock
     )
     assert 5 in stuck.deadlock.not_started and "cannot start" in stuck.deadlock.message
-    assert all(wait.holder is None and "nobody" in wait.message for wait in stuck.deadlock.waits)
+    assert all(
+        wait.holder is None and "no program has changed" in wait.message
+        for wait in stuck.deadlock.waits
+    )
     assert run(waits_for_the_last_kernel, (6,), locks(), resident=6).complete
 
 
