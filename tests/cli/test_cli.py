@@ -574,9 +574,9 @@ def test_course_alone_says_which_prerequisites_are_passed(command):
     assert asked and all(f"{need.id} {need.title} (✓ passed)" in printed for need in asked)
     assert all(need in printed for need in exercise.prerequisites)
     passed("07a")
-    # 00a is not passed any more
-    progress.file().write_text(progress.file().read_text().replace('"00a"', '"xxx"'))
-    assert "Next: 00a" in command()[1]
+    # 01a is not passed any more
+    progress.file().write_text(progress.file().read_text().replace('"01a"', '"xxx"'))
+    assert "Next: 01a" in command()[1]
 
 
 def test_after_the_last_pass_there_is_no_next(command):

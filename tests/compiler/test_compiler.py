@@ -307,7 +307,7 @@ def test_a_tool_that_goes_while_the_server_is_warm_is_not_the_kernels_fault(
     units = Units(machine._FIRST.units, machine._FIRST.name, tmp_path)
     said = refusals.explain(error, units, "")
     assert said.cause == "no_tool" and str(damaged_triton) in said.sentence
-    monkeypatch.setattr(helper, "ask", lambda kernels, limit: [CompilerAnswer(refusal=said)])
+    monkeypatch.setattr(helper, "ask", lambda *asked: [CompilerAnswer(refusal=said)])
     with pytest.raises(
         EnvironmentFault, match="Triton's program ptxas cannot be started"
     ) as caught:
