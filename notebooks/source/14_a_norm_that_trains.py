@@ -329,6 +329,8 @@ once = penalise(lambda x: Once.apply(x, w, b, 1e-5))
 print(f"no error, and off by {(once - true).norm() / true.norm():.0%} of its size")
 
 # %% tags=["check"]
+from course_lib.norms.functional import layer_norm as of_the_course
+
 true, once = (
     penalise(one)
     for one in (lambda x: torch.nn.functional.layer_norm(x, (10,), w, b), lambda x: Once.apply(x, w, b, 1e-5))
@@ -344,7 +346,6 @@ assert torch.allclose(mine, true, rtol=1e-3, atol=1e-3)
 
 # %% tags=["check"]
 from course_lib.lessons.wiring import differentiate_twice
-from course_lib.norms.functional import layer_norm as of_the_course
 from torch.autograd.function import once_differentiable
 
 
