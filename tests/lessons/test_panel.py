@@ -219,7 +219,7 @@ def test_compare_shows_where_it_is_wrong(learner):
     learner.write_text(texts.read_solution(EX).replace("offsets < n", "offsets < n - 1"))
     press(panel, "Compare")
     shown = panel._extra.value
-    assert "1 of 1 elements wrong" in words(panel._extra) and "never written" in words(panel._extra)
+    assert "1 of 2 elements wrong" in words(panel._extra) and "never written" in words(panel._extra)
     assert [f'<th scope="row">{side}' in shown for side in ("yours", "expected", "difference")] == [
         True
     ] * 3

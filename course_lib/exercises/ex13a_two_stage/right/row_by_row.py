@@ -32,8 +32,8 @@ def column_partials_kernel(
         x = tl.load(x_ptr + row * stride_x + cols, mask=live, other=0.0).to(tl.float32)
         dw += dy * ((x - tl.load(mean_ptr + row)) * tl.load(rstd_ptr + row))
         db += dy
-    tl.store(dw_partial_ptr + tl.program_id(1) * N + cols, dw, mask=live)
-    tl.store(db_partial_ptr + tl.program_id(1) * N + cols, db, mask=live)
+    tl.store(dw_partial_ptr + tl.program_id(1).to(tl.int64) * N + cols, dw, mask=live)
+    tl.store(db_partial_ptr + tl.program_id(1).to(tl.int64) * N + cols, db, mask=live)
 
 
 @triton.jit
