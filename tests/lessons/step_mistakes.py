@@ -530,7 +530,7 @@ MISTAKES = (
     Mistake(
         "12-first",
         (("if tl.atomic_xchg(flag_ptr, 1) == 1:", "if tl.atomic_xchg(flag_ptr, 1) == 0:"),),
-        "The result depends on the order of the programs.",
+        "A number is read too early.",
         "== 0",
     ),
     Mistake(
