@@ -8,6 +8,7 @@ it runs as an ordinary user.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -179,7 +180,8 @@ def watch(learner: Learner, command: Path, course: Path) -> None:
         text, end = file.read_text(encoding="utf-8"), time.monotonic() + 120
         try:
             assert watching.stdout is not None
-            os.set_blocking(watching.stdout.fileno(), False)
+            output = watching.stdout.fileno()
+            os.set_blocking(output, False)
             printed = ""
             while "01a" not in printed.partition("saved")[2] and "not attempted" not in printed:
                 if time.monotonic() > end or watching.poll() is not None:
@@ -189,7 +191,9 @@ def watch(learner: Learner, command: Path, course: Path) -> None:
                     )
                 file.write_text(text, encoding="utf-8")
                 time.sleep(1)
-                printed += watching.stdout.read() or ""
+                # a text stream cannot be read while nothing has come
+                with contextlib.suppress(BlockingIOError):
+                    printed += os.read(output, 1 << 16).decode("utf-8", "replace")
         finally:
             watching.terminate()
     print("package: `course watch` checked the file that was saved")
