@@ -680,7 +680,7 @@ def test_memory_is_the_functions_own_error(monkeypatch, tmp_path):
     verdict = past_the_list(monkeypatch, hostile("y = bytearray(200 << 20)"), tmp_path, limits)
     assert (verdict.status, verdict.cause) == (
         "fail",
-        "function_raised",
+        "too_much_memory",
     ) and "MemoryError" in verdict.message
 
 
