@@ -306,7 +306,7 @@ def merge_one_by_one(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Merge count, mean and M2 of each part into those of the parts before it, and return mean and
     M2. ``after_the_move``: the distance is taken from the mean that has moved already."""
-    n, mean, M2 = 0.0, np.float64(0), np.float64(0)
+    n, mean, M2 = 0.0, np.zeros(()), np.zeros(())
     for count, of_part, squares in parts:
         total, distance = n + count, of_part - mean
         mean = mean + distance * count / total
