@@ -133,8 +133,8 @@ def warm(kind: ServerKind) -> None:
 
 
 def prepare(kind: ServerKind) -> None:
-    """Begin to start a server of this kind if none is idle. This call does not wait; the next job
-    does, and raises the error of a server that did not start."""
+    """Begin to start a server of this kind if none is idle. This call does not wait. The next job
+    does; if the start failed, it starts a server itself, and raises the error if that fails."""
     key = _key(kind)
     with _lock:
         if not _starting.get(key) and not any(s.key == key and s.alive for s in _idle):
@@ -169,7 +169,8 @@ def _take(kind: ServerKind) -> WarmServer:
         starting = _starting[key].pop() if taken is None and _starting.get(key) else None
     for server in stale:
         server.end()
-    if starting is not None:
+    # A start that failed is tried again: its error may be of another time, and is mended by now.
+    if starting is not None and starting.exception() is None:
         taken = starting.result()
     return taken or WarmServer(kind, key)
 

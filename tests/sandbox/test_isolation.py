@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import errno
 import json
 import os
 import platform
@@ -704,6 +705,21 @@ def test_one_server_serves_many_checks():
     servers.stop_all()
     pids = {(check(EX, SOLUTION).passed, serving().process.pid) for _ in range(3)}
     assert len(pids) == 1 and next(iter(pids))[0]
+
+
+def test_a_start_that_failed_earlier_is_tried_again(monkeypatch):
+    servers.stop_all()
+
+    def refuse(*arguments):
+        raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+    kind = find_mode(EX.kind).server
+    with monkeypatch.context() as past:
+        past.setattr(servers, "WarmServer", refuse)
+        servers.prepare(kind)
+        (futures,) = servers._starting.values()
+        assert isinstance(futures[0].exception(), OSError)
+    assert check(EX, SOLUTION).passed
 
 
 def test_a_dead_server_costs_time_only():
