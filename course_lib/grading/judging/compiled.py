@@ -97,9 +97,7 @@ class Compilation:
             if is_over():
                 return None
             try:
-                check_compiles(
-                    source, self._plans, arch=ARCH, limit=_LIMIT, is_over=self._is_stopped.is_set
-                )
+                check_compiles(source, self._plans, arch=ARCH, limit=_LIMIT, is_over=is_over)
             except CompileError as error:
                 if error.cause not in ("crash", "timeout"):
                     return error
