@@ -144,7 +144,9 @@ def test_the_first_wrong_case_stops_the_compiler_of_a_person_who_waits(tmp_path,
     events: list[str] = []
     monkeypatch.setattr(compiled, "check_compiles", compile_until_stopped(events))
     file = tmp_path / f"{COPY.file}.py"
-    file.write_text(SOLUTION.replace(STORE, f"    x = x + 1\n{STORE}"), encoding="utf-8")
+    # a job that ends before the first look at its results has nobody to tell
+    slow = f"    for _turn in range(1000):\n        x = x + 1\n{STORE}"
+    file.write_text(SOLUTION.replace(STORE, slow), encoding="utf-8")
     told: list[str] = []
     assert check(COPY, file, tell_first_failure=told.append).status == "fail"
     deadline = time.monotonic() + 60
