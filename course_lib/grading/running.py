@@ -214,9 +214,8 @@ class FirstFailure:
         self.has_told = False
 
     def take(self, number: int, data: bytes) -> None:
-        if (
-            self.has_told or self.plans[number].sample
-        ):  # a wrong sample does not prove a wrong kernel
+        # a wrong sample does not prove a wrong kernel
+        if self.has_told or self.plans[number].sample:
             return
         judged = judge(self.plans[number], data)
         if not judged.passed:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import io
 import tokenize
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
@@ -43,22 +44,10 @@ class KnownLines:
         nearest, best = None, _MIN_SIMILARITY
         for statement in list_statements(*functions):
             tokens = _split(statement)
-            if tokens in self.right:
-                continue
-            for wrong in self.wrong:
-                matcher = SequenceMatcher(None, wrong, tokens, autojunk=False)
-                # quick_ratio is an upper bound of ratio, and costs less
-                if (
-                    matcher.quick_ratio() > best
-                    and (similarity := matcher.ratio()) > best
-                    and similarity > self._compare_with_right(tokens)
-                ):
-                    nearest, best = statement, similarity
+            similarity = _find_similarity(tokens, self.wrong, best)
+            if similarity > best and similarity > _find_similarity(tokens, self.right):
+                nearest, best = statement, similarity
         return nearest
-
-    def _compare_with_right(self, tokens: Tokens) -> float:
-        """Return the similarity to the nearest statement of the solution."""
-        return max(SequenceMatcher(None, one, tokens, autojunk=False).ratio() for one in self.right)
 
 
 def read(exercise: Exercise, cause: str) -> KnownLines:
@@ -79,6 +68,16 @@ def compare(solution: str, wrong: list[str]) -> KnownLines:
     right = _list_tokens(solution)
     changed = [tokens for text in wrong for tokens in _list_tokens(text) if tokens not in right]
     return KnownLines(frozenset(right), tuple(dict.fromkeys(changed)))
+
+
+def _find_similarity(tokens: Tokens, others: Iterable[Tokens], least: float = 0.0) -> float:
+    """Return the similarity of a statement, from 0 to 1, to the nearest one of ``others``; or
+    ``least``, if none is nearer."""
+    for other in others:
+        matcher = SequenceMatcher(None, other, tokens, autojunk=False)
+        if matcher.quick_ratio() > least:  # an upper bound of ratio, which costs less
+            least = max(least, matcher.ratio())
+    return least
 
 
 def _list_tokens(text: str) -> dict[Tokens, None]:
