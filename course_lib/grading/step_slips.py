@@ -19,6 +19,7 @@ from typing import NamedTuple, TypeVar
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
 from course_lib.grading.judging.causes import CAUSES, make_sentence
+from course_lib.grading.submission.syntax import SyntaxTree, list_names, name_call
 
 # a replacement of some nodes of the solution by the text of other code
 Edit = Sequence[tuple[ast.expr | ast.stmt, str]]
@@ -43,16 +44,11 @@ class KnownSlip:
     common: bool = False
 
 
-class _Solution:
+@dataclass(frozen=True)
+class _Solution(SyntaxTree):
     """The course's answer to a step, with the questions that the kinds of mistakes ask about it."""
 
-    def __init__(self, text: str):
-        self.text = text
-        self.tree = ast.parse(text)
-
-    @cached_property
-    def parents(self) -> dict[ast.AST, ast.AST]:
-        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+    text: str
 
     @cached_property
     def parameters(self) -> list[str]:
@@ -63,15 +59,10 @@ class _Solution:
         return sorted((n for n in ast.walk(self.tree) if isinstance(n, kind)), key=_locate)
 
     def list_calls(self, *names: str) -> list[ast.Call]:
-        return [call for call in self.list_nodes(ast.Call) if _name_call(call) in names]
+        return [call for call in self.list_nodes(ast.Call) if name_call(call) in names]
 
     def list_operations(self, *operators: type) -> list[ast.BinOp]:
         return [node for node in self.list_nodes(ast.BinOp) if isinstance(node.op, operators)]
-
-    def list_ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
-        while (parent := self.parents.get(node)) is not None:
-            yield parent
-            node = parent
 
     def is_in_address(self, node: ast.AST) -> bool:
         """Return True inside the address of a load, a store or an atomic, inside an index, and
@@ -80,7 +71,7 @@ class _Solution:
             if isinstance(parent, ast.Subscript) and child is parent.slice:
                 return True
             if isinstance(parent, ast.Call) and parent.args[:1] == [child]:
-                name = _name_call(parent)
+                name = name_call(parent)
                 if name in ("load", "store", "range") or name.startswith("atomic_"):
                     return True
             if isinstance(parent, ast.Assign):
@@ -103,14 +94,6 @@ class _Solution:
 
 def _locate(node: ast.expr | ast.stmt) -> tuple[int, int]:
     return node.lineno, node.col_offset
-
-
-def _name_call(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-
-
-def _list_names(node: ast.AST) -> set[str]:
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
 
 
 def _change(node: ast.AST, **fields: object) -> str:
@@ -188,7 +171,7 @@ def _forget_division(solution: _Solution) -> Iterator[Edit]:
     found: list[tuple[ast.expr | ast.stmt, str]] = [
         (node, ast.unparse(node.left))
         for node in solution.list_operations(ast.Div)
-        if any(isinstance(part, ast.Call) and _name_call(part) == "sum" for part in ast.walk(node))
+        if any(isinstance(part, ast.Call) and name_call(part) == "sum" for part in ast.walk(node))
     ]
     for call in solution.list_calls("mean"):
         if isinstance(call.func, ast.Attribute):
@@ -209,7 +192,7 @@ def _overwrite_sum(solution: _Solution) -> Iterator[Edit]:
 def _forget_widening(solution: _Solution) -> Iterator[Edit]:
     found: list[tuple[ast.expr | ast.stmt, str]] = []
     for call in solution.list_calls("to", "astype", "float"):
-        widens = _name_call(call) == "float" or (
+        widens = name_call(call) == "float" or (
             bool(call.args) and ast.unparse(call.args[0]).endswith("float32")
         )
         if widens and isinstance(call.func, ast.Attribute):
@@ -247,14 +230,14 @@ def _forget_row(solution: _Solution) -> Iterator[Edit]:
         for node in solution.list_nodes(ast.Assign)
         if "program_id" in ast.unparse(node.value)
         for target in node.targets
-        for name in _list_names(target)
+        for name in list_names(target)
     }
     for call in solution.list_calls("load"):
         for part in ast.walk(call.args[0]) if call.args else ():
             if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add):
                 for dropped, kept in ((part.right, part.left), (part.left, part.right)):
-                    is_row = not any(name.endswith("_ptr") for name in _list_names(dropped))
-                    if is_row and programs & _list_names(dropped):
+                    is_row = not any(name.endswith("_ptr") for name in list_names(dropped))
+                    if is_row and programs & list_names(dropped):
                         yield [(part, ast.unparse(kept))]
     for node in solution.list_operations(ast.Mult):
         if isinstance(node.left, ast.Name) and node.left.id in programs:
@@ -267,7 +250,7 @@ def _forget_lanes(solution: _Solution) -> Iterator[Edit]:
         address = call.args[0] if call.args else None
         if not (isinstance(address, ast.BinOp) and isinstance(address.op, ast.Add)):
             continue
-        if _list_names(address.right) & {"cols", "lanes", "offsets"}:
+        if list_names(address.right) & {"cols", "lanes", "offsets"}:
             yield [(call, f"tl.load({ast.unparse(address.left)})")]
 
 
@@ -276,7 +259,7 @@ def _load_other_tensor(solution: _Solution) -> Iterator[Edit]:
     written = {
         name
         for call in solution.list_calls("store")
-        for name in _list_names(call.args[0])
+        for name in list_names(call.args[0])
         if name in pointers
     }
     for call in solution.list_calls("load"):
@@ -304,7 +287,7 @@ def _repeat_first_turn(solution: _Solution) -> Iterator[Edit]:
 
 def _shorten_loop(solution: _Solution) -> Iterator[Edit]:
     for loop in solution.list_nodes(ast.For):
-        if isinstance(loop.iter, ast.Call) and _name_call(loop.iter) == "range":
+        if isinstance(loop.iter, ast.Call) and name_call(loop.iter) == "range":
             stop = loop.iter.args[:2][-1]
             step = ast.unparse(loop.iter.args[2]) if len(loop.iter.args) == 3 else "1"
             yield [(stop, f"{ast.unparse(stop)} - {step}")]
@@ -315,7 +298,7 @@ def _shorten_loop(solution: _Solution) -> Iterator[Edit]:
 def _forget_root(solution: _Solution) -> Iterator[Edit]:
     for call in solution.list_calls("rsqrt", "sqrt"):
         inside = ast.unparse(call.args[0])
-        yield [(call, f"(1 / ({inside}))" if _name_call(call) == "rsqrt" else f"({inside})")]
+        yield [(call, f"(1 / ({inside}))" if name_call(call) == "rsqrt" else f"({inside})")]
 
 
 def _forget_square(solution: _Solution) -> Iterator[Edit]:
@@ -340,7 +323,7 @@ def _turn_sign(solution: _Solution) -> Iterator[Edit]:
 
 def _take_other_extreme(solution: _Solution) -> Iterator[Edit]:
     for call in solution.list_calls(*_OTHER_EXTREME):
-        other = _OTHER_EXTREME[_name_call(call)]
+        other = _OTHER_EXTREME[name_call(call)]
         if isinstance(call.func, ast.Attribute):
             yield [(call, _change(call, func=_rename(call.func, other)))]
         else:
@@ -362,8 +345,7 @@ def _swap_values(solution: _Solution) -> Iterator[Edit]:
         if (
             isinstance(target, ast.Name)
             and isinstance(next_target, ast.Name)
-            and not {target.id, next_target.id}
-            & (_list_names(one.value) | _list_names(other.value))
+            and not {target.id, next_target.id} & (list_names(one.value) | list_names(other.value))
         ):
             yield [(target, next_target.id), (next_target, target.id)]
 
@@ -480,7 +462,7 @@ _MISTAKES = (
 def list_common_slips(solved: str, kind: str) -> tuple[KnownSlip, ...]:
     """List the wrong forms of a step's solution, the likelier mistakes first. ``kind`` is that of
     the step: "kernel", "torch" or "numpy"."""
-    solution = _Solution(solved)
+    solution = _Solution(ast.parse(solved), solved)
     found: dict[str, KnownSlip] = {}
     for mistake in _MISTAKES:
         words = mistake.write_words(kind)

@@ -14,13 +14,14 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from course_lib.grading.submission import places
+from course_lib.grading.submission.syntax import SyntaxTree, list_names, name_call
 
 Rule = Callable[["Flow"], Iterator[ast.expr | ast.stmt]]
 _HALF = ("float16", "bfloat16", "half", "element_ty", "dtype")
 
 
 @dataclass(frozen=True)
-class Flow:
+class Flow(SyntaxTree):
     """The data flow into one value of a function.
 
     Attributes:
@@ -32,16 +33,11 @@ class Flow:
         tensors: tensor name -> the function's parameter that is given this tensor.
     """
 
-    tree: ast.Module
     function: ast.FunctionDef
     output: str
     value: ast.expr
     access: ast.Call | None
     tensors: dict[str, str]
-
-    @cached_property
-    def parents(self) -> dict[ast.AST, ast.AST]:
-        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
     @cached_property
     def statements(self) -> list[ast.stmt]:
@@ -55,7 +51,7 @@ class Flow:
         seen: set[str] = set()
         waiting: list[ast.AST] = list(values)
         while waiting:
-            for name in sorted(_list_names(waiting.pop()) - seen):
+            for name in sorted(list_names(waiting.pop()) - seen):
                 seen.add(name)
                 home = helpers.get(name)
                 if home is not None and home is not self.function:
@@ -79,7 +75,7 @@ class Flow:
         for node in ast.walk(self.function):
             if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For)):
                 for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
-                    for name in _list_names(target):
+                    for name in list_names(target):
                         found.setdefault(name, []).append(node)
         return found
 
@@ -99,13 +95,8 @@ class Flow:
 
     def calls(self, *names: str) -> Iterator[ast.Call]:
         for node in self.walk():
-            if isinstance(node, ast.Call) and _name_call(node) in names:
+            if isinstance(node, ast.Call) and name_call(node) in names:
                 yield node
-
-    def list_ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
-        while (parent := self.parents.get(node)) is not None:
-            yield parent
-            node = parent
 
     def resolve(self, node: ast.expr) -> ast.expr:
         """Return the expression that a name stands for, if one plain assignment binds it; return
@@ -121,7 +112,7 @@ class Flow:
     def find_loads(self, tensor: str) -> Iterator[ast.Call]:
         pointer = self.tensors.get(tensor)
         for call in self.calls("load"):
-            if call.args and pointer in _list_names(call.args[0]):
+            if call.args and pointer in list_names(call.args[0]):
                 yield call
 
     @property
@@ -137,14 +128,6 @@ def _list_operations(nodes: Iterable[ast.AST], operator: type[ast.operator]) -> 
     return [node for node in nodes if isinstance(node, ast.BinOp) and isinstance(node.op, operator)]
 
 
-def _name_call(call: ast.Call) -> str:
-    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-
-
-def _list_names(node: ast.AST) -> set[str]:
-    return {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
-
-
 def _find_argument(call: ast.Call, name: str) -> ast.expr | None:
     return next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
 
@@ -156,13 +139,13 @@ def _is_constant(node: ast.expr | None) -> bool:
 
 
 def _is_sum(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and _name_call(node) in ("sum", "mean", "var", "std")
+    return isinstance(node, ast.Call) and name_call(node) in ("sum", "mean", "var", "std")
 
 
 def _is_length(node: ast.expr) -> bool:
     """Return True for N itself, or for the last size of a shape."""
-    if isinstance(node, ast.Call) and _name_call(node) in ("size", "to", "float", "astype"):
-        return _name_call(node) == "size" or _is_length(node.func.value)  # type: ignore[union-attr]
+    if isinstance(node, ast.Call) and name_call(node) in ("size", "to", "float", "astype"):
+        return name_call(node) == "size" or _is_length(node.func.value)  # type: ignore[union-attr]
     if isinstance(node, ast.Subscript):
         return (
             isinstance(node.value, ast.Attribute)
@@ -198,9 +181,9 @@ def _find_divisors(flow: Flow) -> Iterator[ast.expr]:
             if not _is_length(flow.resolve(node.right)):
                 yield node
     for call in flow.calls("sum", "mean", "var", "std"):
-        if _name_call(call) in ("var", "std"):
+        if name_call(call) in ("var", "std"):
             yield from _yield_if(call, _is_corrected(call))
-        elif _name_call(call) == "mean":
+        elif name_call(call) == "mean":
             yield from _yield_if(call, not _is_along_rows(call))
         elif call not in divided:
             yield call
@@ -294,11 +277,11 @@ def _list_casts(flow: Flow, with_last: bool = False) -> Iterator[tuple[ast.Call,
     for node in flow.walk():
         if not isinstance(node, ast.Call) or (node is flow.value and not with_last):
             continue
-        if _name_call(node) in ("to", "astype", "type") and node.args:
+        if name_call(node) in ("to", "astype", "type") and node.args:
             yield node, ast.unparse(node.args[0])
-        elif _name_call(node) in ("half", "bfloat16"):
+        elif name_call(node) in ("half", "bfloat16"):
             yield node, "half"
-        elif _name_call(node) in ("zeros", "full", "empty", "zeros_like") and (
+        elif name_call(node) in ("zeros", "full", "empty", "zeros_like") and (
             dtype := _find_argument(node, "dtype")
         ):
             yield node, ast.unparse(dtype)
@@ -333,7 +316,7 @@ def _find_squares_as_given(flow: Flow) -> Iterator[ast.expr]:
 def _find_casts_of_others(flow: Flow) -> Iterator[ast.expr]:
     """Yield casts to the dtype of another tensor than the one that is stored to. The cast of a
     returned value is left out."""
-    target = {name for address in flow.address for name in _list_names(address)}
+    target = {name for address in flow.address for name in list_names(address)}
     for node, dtype in _list_casts(flow, with_last=flow.access is not None):
         if "dtype" in dtype and not target & set(dtype.split(".")):
             yield node
@@ -347,7 +330,7 @@ def _find_widths(flow: Flow) -> Iterator[ast.stmt]:
         factors = [
             made
             for n in products
-            for name in sorted(_list_names(n.left))
+            for name in sorted(list_names(n.left))
             for made in flow.list_bindings(name)
         ]
         programs = [made for made in flow.trace(address) if "program_id" in ast.unparse(made)]
@@ -363,7 +346,7 @@ def _find_column_widths(flow: Flow) -> Iterator[ast.expr | ast.stmt]:
             and isinstance(node.op, ast.Mult)
             and "col" in ast.unparse(node.right)
         ):
-            for name in _list_names(node.left):
+            for name in list_names(node.left):
                 yield from (
                     node if "arange" in ast.unparse(made) else made
                     for made in flow.list_bindings(name)
@@ -379,9 +362,7 @@ def _find_others(flow: Flow) -> Iterator[ast.expr]:
     without ``other``, then those with another one than 0, or than -Inf where a load has that."""
     pointers = {flow.tensors[name] for name in _OF_ROWS if name in flow.tensors}
     loads = [
-        call
-        for call in flow.calls("load")
-        if call.args and not pointers & _list_names(call.args[0])
+        call for call in flow.calls("load") if call.args and not pointers & list_names(call.args[0])
     ]
     for call in loads:
         if _find_argument(call, "mask") is not None and _find_argument(call, "other") is None:
@@ -408,7 +389,7 @@ def _find_unmasked_deviations(flow: Flow) -> Iterator[ast.expr]:
 
 def _holds_a_load(flow: Flow, node: ast.expr) -> bool:
     return any(
-        isinstance(part, ast.Call) and _name_call(part) == "load"
+        isinstance(part, ast.Call) and name_call(part) == "load"
         for part in ast.walk(flow.resolve(node))
     )
 
@@ -420,7 +401,7 @@ def _list_unmasked_differences(flow: Flow) -> Iterator[ast.BinOp]:
         ):
             continue
         masked = any(
-            isinstance(a, ast.Call) and _name_call(a) == "where" and node in a.args
+            isinstance(a, ast.Call) and name_call(a) == "where" and node in a.args
             for a in flow.list_ancestors(node)
         )
         home = next((a for a in flow.list_ancestors(node) if isinstance(a, ast.stmt)), None)
@@ -438,7 +419,7 @@ def _find_early_returns(flow: Flow) -> Iterator[ast.stmt]:
 def _find_clamped_addresses(flow: Flow) -> Iterator[ast.expr]:
     for statement in flow.trace(*flow.address):
         for node in ast.walk(statement):
-            if isinstance(node, ast.Call) and _name_call(node) in (
+            if isinstance(node, ast.Call) and name_call(node) in (
                 "minimum",
                 "min",
                 "clamp",
@@ -513,7 +494,7 @@ def _find_overwritten_accumulators(flow: Flow) -> Iterator[ast.stmt]:
             and not any(isinstance(a, ast.For) for a in flow.list_ancestors(s))
             for s in flow.list_bindings(name)
         )
-        if in_loop and begun and name not in _list_names(statement.value):
+        if in_loop and begun and name not in list_names(statement.value):
             yield statement
 
 

@@ -19,6 +19,7 @@ from course_lib.base.translation import gettext as _
 from course_lib.base.words import list_words
 from course_lib.grading.submission.places import split_lines
 from course_lib.grading.submission.source import Unreadable, make_refusal
+from course_lib.grading.submission.syntax import list_names
 
 if TYPE_CHECKING:
     from course_lib.grading.kind import Kind
@@ -226,7 +227,7 @@ def _list_globals(node: ast.stmt) -> set[str]:
         for field in ("annotation", "returns")
         if (note := getattr(part, field, None))
     ]
-    names = {part.id for note in notes for part in ast.walk(note) if isinstance(part, ast.Name)}
+    names = {name for note in notes for name in list_names(note)}
     compiled: set[str] = set()
     for code in codes:
         instructions = list(dis.get_instructions(code))
@@ -238,7 +239,7 @@ def _list_globals(node: ast.stmt) -> set[str]:
         codes += [constant for constant in code.co_consts if isinstance(constant, CodeType)]
     # Python compiles only one branch of `if False` and of `a if True else b`. The names of the
     # other branch count as well.
-    return names | {part.id for part in ast.walk(node) if isinstance(part, ast.Name)} - compiled
+    return names | list_names(node) - compiled
 
 
 def _is_kept_always(node: ast.stmt) -> bool:
