@@ -37,13 +37,9 @@ from course_lib.norms import reference
 make_buffer_case = partial(make_case, case_class=SharedCase, partials_name="GROUP")
 
 # In every case dy is normal with mean 0.5. The sums are those of buffers, chunks or programs, so
-# few rows are enough.
-LOCKED_CASES = (
-    make_buffer_case("the tutorial's picture", 4, 8, 8,
-        "{partials}: rows 0 and 2 share a buffer, rows 1 and 3 the other",
-        "rows go to a wrong buffer", partials=2, orders=6),
-    make_buffer_case("one buffer", 6, 17, 32, "{partials}: every row waits for every other",
-        "a buffer is added to without its lock", mean=3.0, partials=1, orders=6),
+# few rows are enough. These are asked of each kernel whose programs share buffers, whatever makes
+# them take turns.
+SHARED_BUFFER_CASES = (
     make_buffer_case("fewer rows than buffers", 8, 20, 32,
         "{partials}: every row is the first of its buffer",
         "a buffer is added to before it is first written", mean=1.0, partials=11, orders=2),
@@ -84,6 +80,14 @@ LOCKED_CASES = (
         "{partials}, dy holds an Inf in row 1: it must stay in buffer 1", partials=2, orders=1),
     make_buffer_case("far rows", 4, 17, 32, "{partials}, rows 1.5 * 2^30 elements apart", mean=1.0,
         partials=2),
+)  # fmt: skip
+LOCKED_CASES = (
+    make_buffer_case("the tutorial's picture", 4, 8, 8,
+        "{partials}: rows 0 and 2 share a buffer, rows 1 and 3 the other",
+        "rows go to a wrong buffer", partials=2, orders=6),
+    make_buffer_case("one buffer", 6, 17, 32, "{partials}: every row waits for every other",
+        "a buffer is added to without its lock", mean=3.0, partials=1, orders=6),
+    *SHARED_BUFFER_CASES,
 )  # fmt: skip
 
 
