@@ -9,7 +9,6 @@ from pathlib import Path
 
 from course_lib.base import paths
 from course_lib.base import runtime as course_runtime
-from course_lib.base.tab import IN_TAB
 from course_lib.base.text import make_visible_line
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import join_sentences
@@ -72,7 +71,7 @@ def grade(
     plans = make_plans(exercise, seed, secret)
     hidden = secret is not None
     running = Running(kernels, mode, limits, len(places.split_lines(text)) if hidden else None)
-    compilation = Compilation(kernels, plans, name) if _asks_compiler(mode) else None
+    compilation = Compilation(kernels, plans, name) if find_mode(mode).asks_compiler else None
     take = None
     if tell_first_failure is not None and not hidden:
         take = FirstFailure(plans, tell_first_failure, compilation).take
@@ -113,12 +112,6 @@ def _look_again(
     if compilation and (refused := _ask_compiler(compilation, writer)) is not None:
         return refused
     return _time(exercise, verdict, writer)
-
-
-def _asks_compiler(mode: str) -> bool:
-    """Return True for kernels that run in the interpreter alone. A run on the GPU compiles them; a
-    browser tab has no compiler."""
-    return find_mode(mode).asks_compiler and not IN_TAB
 
 
 def _describe_reset(exercise: Exercise) -> str:
@@ -264,7 +257,9 @@ def grade_tries(
     Raises: EnvironmentFault or OSError if this machine cannot run it. Any other exception is a bug
     in the grader.
     """
-    compilation = Compilation(kernels, plans, exercise.file) if _asks_compiler(mode) else None
+    compilation = (
+        Compilation(kernels, plans, exercise.file) if find_mode(mode).asks_compiler else None
+    )
     run, judged, _unchecked = Running(kernels, mode, limits).judge_all(plans)
     parts = {
         entry_point: Part((), _plan_nothing, unwritten={}) for entry_point in exercise.entry_points

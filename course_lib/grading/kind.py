@@ -41,7 +41,7 @@ class Mode:
         interpreted_by: the name of the mode that interprets what this mode compiles; "" if this
             mode compiles nothing. Its runs come beside those of this mode.
         asks_compiler: True if a pass also needs the answer of a GPU's compiler, because this mode
-            does not ask it.
+            does not ask it, and this machine can.
     """
 
     name: str

@@ -17,7 +17,6 @@ from course_lib.grading.kind import find_kind, find_mode
 from course_lib.grading.report import SIGNS, Report, describe_status, make_report, quote_line
 from course_lib.grading.step_slips import KnownSlip
 from course_lib.grading.steps import Task, TryCase, check_step, make_try
-from course_lib.grading.steps import warm as warm_steps
 from course_lib.grading.submission.reader import NotAttempted, read_own_attempt
 from course_lib.grading.submission.source import Kernels, Unreadable, read_text
 from course_lib.grading.trials import run_cases
@@ -30,6 +29,7 @@ from course_lib.grading.verdict import (
     Verdict,
     from_dict,
 )
+from course_lib.grading.warming import warm as warm_checks
 from course_lib.sandbox.jobs import ResourceLimits
 
 __all__ = [
@@ -42,7 +42,7 @@ __all__ = [
     "make_report",
     "make_sentence", "make_try", "name_cause", "quote_line", "read_own_attempt", "read_text", "run",
     "run_cases", "size_guard",
-    "warm_steps",
+    "warm_checks",
 ]  # fmt: skip
 
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from course_lib import compiler
-from course_lib.base import background
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.installation import environment_fault
 from course_lib.base.translation import gettext as _
@@ -144,20 +142,6 @@ def check_step(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
             raise
         verdict = report_grader_fault(task.id, mode, error, hidden=False)
     return verdict.timed(time.monotonic() - started)
-
-
-def warm(kind: str, mode: str) -> None:
-    """Start the processes that a check of this kind needs, so that the first check does not wait
-    for them.
-
-    Raises: EnvironmentFault or WorkerFailure if one of them does not start.
-    """
-    mode = find_kind(kind).choose_mode(mode)
-    running = background.start(lambda: runner.warm(mode))
-    reader.warm()
-    if find_mode(mode).asks_compiler:
-        compiler.warm()
-    running.result()
 
 
 def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:

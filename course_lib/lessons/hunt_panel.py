@@ -13,7 +13,7 @@ from course_lib import catalog
 from course_lib.base import background
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
-from course_lib.grading.public import warm_steps
+from course_lib.grading.public import warm_checks
 from course_lib.hunt import draw, game, session
 from course_lib.hunt.asking import Answer, Cell, InputTable, arrange
 from course_lib.hunt.probe import CaseOptions, Probe
@@ -203,7 +203,7 @@ class HuntPanel(ipywidgets.VBox):
                 )
             )
         else:
-            background.start(lambda: warm_steps("kernel", "cpu"))  # while the learner reads
+            background.start(lambda: warm_checks("kernel", "cpu"))  # while the learner reads
             self._make_fields(self.session)
             if words := session.explain_level(self.session, self._level):
                 self._answer.value = write_box(write_inline(words[0].upper() + words[1:]), "open")

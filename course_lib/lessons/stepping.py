@@ -46,7 +46,7 @@ from course_lib.grading.public import (
     make_sentence,
     make_try,
     quote_line,
-    warm_steps,
+    warm_checks,
 )
 from course_lib.learner import progress
 from course_lib.lessons import steps
@@ -153,7 +153,7 @@ def warm_lesson(lesson: str) -> None:
         for lesson_step in steps.read_lesson(lesson).values()
         if lesson_step.kind != "value"
     ):
-        background.start(lambda kind=kind: warm_steps(kind, course_lib.MODE))
+        background.start(lambda kind=kind: warm_checks(kind, course_lib.MODE))
 
 
 def make_plan(lesson_step: Step, attempt: Try) -> Plan:

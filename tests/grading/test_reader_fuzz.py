@@ -23,7 +23,7 @@ from course_lib import catalog
 from course_lib.grading.check import check
 from course_lib.grading.submission import reader, source
 from course_lib.grading.submission.source import Kernels, Unreadable
-from course_lib.sandbox import servers
+from course_lib.sandbox import jobs, servers
 from course_lib.sandbox.jobs import ResourceLimits
 
 pytestmark = pytest.mark.skipif(
@@ -210,7 +210,7 @@ class Clock:
 
     def __init__(self):
         servers.stop_all()  # an earlier test may have left several
-        reader.warm()
+        jobs.warm(reader.KIND)
         self.server = self.find_server()
 
     def find_server(self) -> psutil.Process:

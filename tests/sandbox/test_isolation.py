@@ -733,7 +733,7 @@ def test_a_dead_server_costs_time_only():
 
 
 def test_a_server_killed_over_a_job_is_replaced_and_its_job_ends_with_it(monkeypatch, tmp_path):
-    runner.warm(EX.kind)
+    jobs.warm(find_mode(EX.kind).server)
     victim = psutil.Process(serving().process.pid)
     below = []
 
@@ -781,12 +781,13 @@ def test_a_killed_checker_takes_server_and_job_along(moment, tmp_path):
         from pathlib import Path
         from course_lib import catalog
         from course_lib.grading.check import check
-        from course_lib.grading.execution import runner
+        from course_lib.grading.kind import find_mode
         from course_lib.grading.submission import reader
         from course_lib.grading.submission.source import Kernels
+        from course_lib.sandbox import jobs
         exercise = catalog.get("{EX.id}")
         reader.read = lambda exercise, text, name: Kernels(text, exercise.entry_points)
-        runner.warm("{EX.kind}")
+        jobs.warm(find_mode("{EX.kind}").server)
         print("warm", flush=True)
         check(exercise, Path({str(file)!r}))
     """
@@ -885,7 +886,7 @@ def test_a_job_takes_the_server_that_is_being_started():
     servers.stop_all()
     jobs.prepare(find_mode(EX.kind).server)
     jobs.prepare(find_mode(EX.kind).server)
-    runner.warm(EX.kind)
+    jobs.warm(find_mode(EX.kind).server)
     server = serving()
     assert check(EX, SOLUTION).passed and serving() is server
     assert not any(servers._starting.values())
@@ -905,14 +906,16 @@ def test_a_server_that_does_not_start_is_told_by_the_job(monkeypatch, tmp_path):
     monkeypatch.setattr(servers, "SCRIPT", tmp_path / "server.py")
     jobs.prepare(find_mode(EX.kind).server)
     with pytest.raises(WorkerDied):
-        runner.warm(EX.kind)
+        jobs.warm(find_mode(EX.kind).server)
 
 
 @pytest.mark.parametrize("end", ["sys.exit()", "os.kill(os.getpid(), 9)", "os._exit(0)"])
 def test_servers_end_with_the_process_that_started_them(end):
     result = alone(
-        "from course_lib.grading.execution import runner\nfrom course_lib.sandbox import"
-        f" servers\nrunner.warm('numpy')\nprint(servers._idle[0].process.pid, flush=True)\n{end}"
+        "from course_lib.grading.kind import find_mode\n"
+        "from course_lib.sandbox import jobs, servers\n"
+        "jobs.warm(find_mode('numpy').server)\n"
+        f"print(servers._idle[0].process.pid, flush=True)\n{end}"
     )
     pid = int(result.stdout)
     deadline = time.monotonic() + 60
@@ -937,7 +940,7 @@ def test_checks_in_threads_have_servers_of_their_own():
 
 
 def test_an_interrupted_check_leaves_nothing(monkeypatch, tmp_path):
-    runner.warm(EX.kind)
+    jobs.warm(find_mode(EX.kind).server)
     pid = serving().process.pid
 
     def interrupt() -> None:

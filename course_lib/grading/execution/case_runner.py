@@ -1,4 +1,4 @@
-"""The base class of the objects that run cases."""
+"""The base class of the objects that run cases, and the names of what a job gets and leaves."""
 
 from __future__ import annotations
 
@@ -10,9 +10,25 @@ from course_lib.grading.cases.plan import CaseLaunch
 from course_lib.grading.submission.source import Unreadable
 from course_lib.launching.faults import Misuse
 
-# the file of a job that names the kernel under test of each case; the learner's tests must not read
-# it
+CODE = "kernels.py"
+IMPORT_ERROR = "import.error"
+# names the kernel under test of each case; the learner's tests must not read it
 KERNEL_NAMES = "kernels.json"
+
+
+def name_input(number: int) -> str:
+    """Return the name of the memory of a case before it runs."""
+    return f"{number:02}.in"
+
+
+def name_output(number: int) -> str:
+    """Return the name of the memory of a case afterwards."""
+    return f"{number:02}.out"
+
+
+def name_error(number: int) -> str:
+    """Return the name of the exception or the fault of a case."""
+    return f"{number:02}.error"
 
 
 class CaseRunner:

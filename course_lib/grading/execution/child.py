@@ -22,6 +22,13 @@ from typing import Any
 
 from course_lib.base.plain import decode, encode
 from course_lib.grading.cases.plan import CaseLaunch
+from course_lib.grading.execution.case_runner import (
+    CODE,
+    IMPORT_ERROR,
+    name_error,
+    name_input,
+    name_output,
+)
 from course_lib.grading.kind import find_kind, find_mode
 from course_lib.grading.submission.source import Unreadable
 from course_lib.launching.faults import Fault, FaultKind, Misuse, Raised
@@ -53,17 +60,17 @@ class _CaseMachine(Machine):
     def work(self, job: dict[str, Any], exchange: Exchange) -> None:
         """Run every case of the job. Once the learner's code has run, nothing that this process
         does can be trusted."""
-        file, runs = exchange.place_file("kernels.py"), self.runs
+        file, runs = exchange.place_file(CODE), self.runs
         try:
             code = _compile(file, job["rules"])
             module = _import(file, code)
         except Unreadable as refused:
-            exchange.write("import.error", _describe_refused(refused))
+            exchange.write(IMPORT_ERROR, _describe_refused(refused))
             return
         except Stopped:
             raise
         except BaseException as error:
-            exchange.write("import.error", _described(error, str(file)))
+            exchange.write(IMPORT_ERROR, _described(error, str(file)))
             return
         cases = [decode(CaseLaunch, case) for case in job["cases"]]
         runs.begin(module, code, cases, job["rules"])
@@ -74,7 +81,7 @@ class _CaseMachine(Machine):
             data, error = b"", None
             try:
                 data = runs.run(
-                    getattr(module, case.entry_point), case, exchange.read(f"{number:02}.in")
+                    getattr(module, case.entry_point), case, exchange.read(name_input(number))
                 )
             except Stopped:
                 raise
@@ -82,17 +89,17 @@ class _CaseMachine(Machine):
                 error = raised
             sys.stdout.flush()
             if runs.refusal is not None:  # even if the code has caught the exception
-                exchange.write(f"{number:02}.error", _describe_refused(runs.refusal, in_case=True))
+                exchange.write(name_error(number), _describe_refused(runs.refusal, in_case=True))
                 return
             if error is not None:
                 lost = runs.lost(error)
-                exchange.write(f"{number:02}.error", _described(error, str(file), lost))
+                exchange.write(name_error(number), _described(error, str(file), lost))
                 if lost:
                     return
                 continue
             if runs.misuse is not None:
-                exchange.write(f"{number:02}.error", _described(runs.misuse, str(file)))
-            exchange.write(f"{number:02}.out", data)
+                exchange.write(name_error(number), _described(runs.misuse, str(file)))
+            exchange.write(name_output(number), data)
 
 
 def _compile(file: Path, rules: dict[str, Any] | None) -> types.CodeType:

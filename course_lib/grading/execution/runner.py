@@ -17,7 +17,14 @@ from course_lib.base.plain import decode, encode
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
 from course_lib.grading.cases.plan import CaseLaunch, Plan
-from course_lib.grading.execution.case_runner import KERNEL_NAMES
+from course_lib.grading.execution.case_runner import (
+    CODE,
+    IMPORT_ERROR,
+    KERNEL_NAMES,
+    name_error,
+    name_input,
+    name_output,
+)
 from course_lib.grading.kind import Mode, find_mode
 from course_lib.grading.submission.source import Kernels
 from course_lib.grading.verdict import PRINTED_CHARACTERS
@@ -27,8 +34,6 @@ from course_lib.sandbox import jobs
 from course_lib.sandbox.jobs import JobAnswer, ResourceLimits
 from course_lib.sandbox.stage import Stage
 
-# the names of what a job gets and leaves; see child.py
-_FILE, _IMPORT_ERROR = "kernels.py", "import.error"
 _NO_CASES: dict[str, Any] = {"cases": [], "rules": None}  # a job that only imports the file
 _ERROR_BYTES = 64 << 10
 _MOST_LINES = 10_000_000
@@ -114,10 +119,10 @@ def _run_once(
     sizes = (
         [] if mode.compiles else [measure_far(decode(CaseLaunch, case)) for case in job["cases"]]
     )
-    outputs = {_IMPORT_ERROR: _ERROR_BYTES}
+    outputs = {IMPORT_ERROR: _ERROR_BYTES}
     for number, plan in enumerate(plans):
         # one byte more, to see one that is too long
-        outputs |= {_name_output(number): plan.nbytes + 1, _name_error(number): _ERROR_BYTES}
+        outputs |= {name_output(number): plan.nbytes + 1, name_error(number): _ERROR_BYTES}
     answer = jobs.run(
         mode.server,
         job,
@@ -147,11 +152,11 @@ def run_rest(kernels: Kernels, mode: str) -> tuple[int, str] | None:
         way.server,
         _NO_CASES,
         limits,
-        inputs={_FILE: kernels.rest.encode()},
-        outputs={_IMPORT_ERROR: _ERROR_BYTES},
+        inputs={CODE: kernels.rest.encode()},
+        outputs={IMPORT_ERROR: _ERROR_BYTES},
         count=0,
     )
-    raised = _read_raised(answer, _IMPORT_ERROR)
+    raised = _read_raised(answer, IMPORT_ERROR)
     if answer.stage is Stage.STARTING or (raised is None and answer.exit_code == 0):
         return None
     if raised is not None:
@@ -186,18 +191,10 @@ class _Arrivals:
 
     def look(self, read: jobs.Read) -> None:
         for number, size in list(self.awaited.items()):
-            data = read(_name_output(number), size + 1)
+            data = read(name_output(number), size + 1)
             if data is not None and len(data) == size:
                 del self.awaited[number]
                 self.take(number, data)
-
-
-def warm(mode: str) -> None:
-    """Start a server for ``mode`` if none is waiting, so that the next check does not have to.
-
-    Raises: EnvironmentFault or WorkerFailure if it does not start.
-    """
-    jobs.warm(find_mode(mode).server)
 
 
 class _GpuHealth:
@@ -215,7 +212,7 @@ class _GpuHealth:
             return
         gpu = find_mode("gpu")
         # Making a context is enough, because it uses the GPU. No kernel is run.
-        answer = jobs.run(gpu.server, _NO_CASES, gpu.limits, inputs={_FILE: b""}, count=0)
+        answer = jobs.run(gpu.server, _NO_CASES, gpu.limits, inputs={CODE: b""}, count=0)
         if answer.stage is Stage.STARTING:
             raise self._describe_silence(answer.printed)
         self.in_doubt = False
@@ -236,23 +233,15 @@ _gpu = _GpuHealth()
 
 def _list_inputs(kernels: Kernels, plans: list[Plan]) -> dict[str, bytes]:
     """Return what the child gets, by name: the code, and the memory of each case."""
-    inputs = {_FILE: kernels.source.encode()}
+    inputs = {CODE: kernels.source.encode()}
     for number, plan in enumerate(plans):
-        inputs[f"{number:02}.in"] = b"".join(tensor.initial_bytes() for tensor in plan.tensors)
+        inputs[name_input(number)] = b"".join(tensor.initial_bytes() for tensor in plan.tensors)
     under_test = [
         (plan.kernel_under_test, bool(plan.constexprs["backward"]))
         for plan in plans
         if plan.kernel_under_test
     ]
     return inputs | ({KERNEL_NAMES: json.dumps(under_test).encode()} if under_test else {})
-
-
-def _name_output(number: int) -> str:
-    return f"{number:02}.out"
-
-
-def _name_error(number: int) -> str:
-    return f"{number:02}.error"
 
 
 def _collect(plans: list[Plan], answer: JobAnswer) -> Run:
@@ -265,14 +254,14 @@ def _collect(plans: list[Plan], answer: JobAnswer) -> Run:
         result.ended = "not started"
         return result
     stopped = answer.cause_of_end
-    result.import_error = _read_raised(answer, _IMPORT_ERROR)
+    result.import_error = _read_raised(answer, IMPORT_ERROR)
     if result.import_error is not None:
         return result
     for number, plan in enumerate(plans):
         if number in result.left_out:
             continue
-        data = answer.outputs.get(_name_output(number))
-        raised = _read_raised(answer, _name_error(number))
+        data = answer.outputs.get(name_output(number))
+        raised = _read_raised(answer, name_error(number))
         if data is not None and len(data) == plan.nbytes:
             result.data[number] = data
             # The case finished, and has a fault.
@@ -314,7 +303,7 @@ def _without(folder: str, text: str) -> str:
     if not folder:
         return text
     return (
-        text.replace(f"{folder}/{_FILE}", _("your file"))
+        text.replace(f"{folder}/{CODE}", _("your file"))
         .replace(f"{folder}/", "")
         .replace(folder, _("the check's folder"))
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from course_lib.base import runtime
+from course_lib.base.tab import IN_TAB
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
 from course_lib.grading.kind import Kind, Mode
@@ -26,7 +27,12 @@ class KernelKind(Kind):
     """The learner writes kernels, and the course launches them: interpreted or compiled."""
 
     modes = (
-        Mode("cpu", N_("in the interpreter (CPU)"), "interpreted:Interpreter", asks_compiler=True),
+        Mode(
+            "cpu",
+            N_("in the interpreter (CPU)"),
+            "interpreted:Interpreter",
+            asks_compiler=not IN_TAB,  # a browser tab has no compiler
+        ),
         Mode(
             "gpu",
             N_("on the GPU"),

@@ -116,14 +116,6 @@ def read_own_attempt(exercise: Exercise) -> tuple[str, Kernels]:
     return text, kernels
 
 
-def warm() -> None:
-    """Start the process that reads now, so that the first check need not wait for it.
-
-    Raises: EnvironmentFault or WorkerFailure if it does not start.
-    """
-    jobs.warm(KIND)
-
-
 def make_machine(_argument: str) -> Machine:
     return _Reader()
 
