@@ -371,9 +371,9 @@ class _Run:
             )
         tell(Progress(files, float(self.done), len(self.people), None))
         self._add_to_record(outcome.faults)
-        regraded = self._write()
-        new, absent = self._compare_with_before()
         marker = Marker(self.record, self.journal.get, self.words)
+        regraded = self._write(marker)
+        new, absent = self._compare_with_before()
         unsettled = tuple(
             (person.learner, tuple(exercises))
             for person in self.record
@@ -594,10 +594,9 @@ class _Run:
             groups.append((group, [(name, texts_by_name[name]) for name in group.learners[:2]]))
         reports.write_alike(self.out, exercise, groups)
 
-    def _write(self) -> int:
+    def _write(self, marker: Marker) -> int:
         """Write the record and all files made from it. Return the number of marks that differ from
         those of earlier runs."""
-        marker = Marker(self.record, self.journal.get, self.words)
         changed = [
             line
             for person in self.record

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from course_lib.base.errors import CourseError
+from course_lib.base.words import format_count
 
 _DAY = 86_400.0
 _PARTS = {
@@ -51,9 +52,9 @@ class LateRule:
         """Return the rule in the words that :func:`read_late_rule` reads."""
         parts = [f"{self.percent:g} % per day"] if self.percent else []
         if self.free_days:
-            parts.append(f"{self.free_days} free {'day' if self.free_days == 1 else 'days'}")
+            parts.append(format_count(self.free_days, "free day"))
         if self.last_day is not None:
-            parts.append(f"at most {self.last_day} {'day' if self.last_day == 1 else 'days'}")
+            parts.append(f"at most {format_count(self.last_day, 'day')}")
         if self.grace_minutes:
             parts.append(f"{self.grace_minutes} minutes of grace")
         return ", ".join(parts) or "no points off for lateness"

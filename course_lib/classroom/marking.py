@@ -9,6 +9,7 @@ from datetime import UTC
 from fractions import Fraction
 from typing import Any
 
+from course_lib.base.words import format_count
 from course_lib.catalog import Exercise
 from course_lib.classroom.gradebook import ABSENT, NO_FILE, NOT_GRADED, Mark, Row, format_points
 from course_lib.classroom.lateness import spend_free_days
@@ -137,6 +138,8 @@ class Marker:
 
     def _spend_free_days(self, person: Person) -> dict[str, int]:
         """Return the free days that each late exercise of the learner has."""
+        if not self.rules.late.free_days:
+            return {}
         by_id = {exercise.id: exercise for exercise in self.record.exercises}
         late = {
             name: max(
@@ -144,7 +147,7 @@ class Marker:
                 for attempt in person.attempts[name]
             )
             for name, exercise in by_id.items()
-            if self.rules.late.free_days and person.attempts.get(name)
+            if person.attempts.get(name)
         }
         deadlines: dict[tuple[float, str], list[str]] = {}
         for name, (days, due) in sorted(late.items(), key=lambda item: item[1][1]):
@@ -261,7 +264,7 @@ class Marker:
         if days:
             source = MARKS if teachers_days is not None else _describe_clock(attempt)
             cost = self._describe_cost(exercise, days, free_days)
-            return f"{_format_days(days)} late by {source}{cost}"
+            return f"{format_count(days, 'day')} late by {source}{cost}"
         if teachers_days is not None:
             return ""
         if attempt.marked_late:
@@ -277,7 +280,7 @@ class Marker:
         if days := self._count_days_by_clock(attempt):
             clock = _describe_clock(attempt)
             cost = ", which takes no points off" if self.rules.late else ""
-            return f"{_format_days(days)} late by {clock}{cost}"
+            return f"{format_count(days, 'day')} late by {clock}{cost}"
         if attempt.due and not attempt.time and self.rules.late:
             return f"whether it is late is not known: {attempt.clock}"
         return ""
@@ -292,10 +295,6 @@ class Marker:
         possible = weigh(exercise, self.rules.weights)
         off = Fraction(possible) - self.rules.late.deduct(possible, possible, charged)
         return f"{words}, {format_points(float(off))} points off"
-
-
-def _format_days(days: int) -> str:
-    return f"{days} {'day' if days == 1 else 'days'}"
 
 
 def _describe_clock(attempt: Attempt) -> str:
