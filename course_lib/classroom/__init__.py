@@ -15,6 +15,6 @@ an interruption.
   and ``predictions`` reads predictions.
 - ``out_folder`` manages the folder that holds all this.
 
-``weeks`` reads the exercises and deadlines of each week. ``one_submission`` grades a single
-submission on another system.
+``appeal`` explains one mark afterwards, with ``case_files``. ``weeks`` reads the exercises and
+deadlines of each week. ``one_submission`` grades a single submission on another system.
 """

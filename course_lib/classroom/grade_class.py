@@ -31,7 +31,14 @@ from course_lib.classroom.engine import CheckAnswer, Engine, Job
 from course_lib.classroom.journal import Journal, describe_full_disk
 from course_lib.classroom.lateness import LateRule
 from course_lib.classroom.marking import Marker, weigh
-from course_lib.classroom.out_folder import JOURNAL, prepare_folder, take_secret, write_lines
+from course_lib.classroom.out_folder import (
+    JOURNAL,
+    forget_files,
+    keep_file,
+    prepare_folder,
+    take_secret,
+    write_lines,
+)
 from course_lib.classroom.own_word import MARKS, Word, read_words
 from course_lib.classroom.predictions import read_surprises
 from course_lib.classroom.record import Attempt, Person, Record, Rules, note_regrades, read_record
@@ -169,7 +176,7 @@ def grade_class(
             record.rules = settle_rules(record.rules, options, out)
             record.asked |= asked_ids
             _refuse_namesakes(record, people)
-            words = read_words(out / MARKS, _list_names(record, people))
+            words = read_words(out / MARKS, list_names(record, people))
             tier = choose_tier(options.tier, (find_tier or find_best_tier)())
             secret = take_secret(out, options.secret_file)
             exercises = [
@@ -290,7 +297,7 @@ def settle_rules(before: Rules | None, options: ClassOptions, out: Path) -> Rule
     return rules
 
 
-def _list_names(record: Record, people: Sequence[Submissions]) -> list[tuple[str, set[str]]]:
+def list_names(record: Record, people: Sequence[Submissions] = ()) -> list[tuple[str, set[str]]]:
     """Return each learner's key, with the names that ``marks.csv`` may use: name, number, login,
     and each of them defused."""
     present = [person.learner.key for person in people]
@@ -337,7 +344,6 @@ class _Run:
         self.tier, self.secret, self.version = tier, secret, checking.grader_version()
         self.record, self.words, self.strays, self.earlier = record, words, strays, earlier
         self.mode = runtime.current().mode
-        self.setting = f"{self.version} {Secret(secret).fingerprint} {self.mode}"
         self.recheck = {catalog.get(name).id for name in options.recheck}
         self.present = [person.learner.key for person in people]
         self.before = list(record.people)
@@ -435,28 +441,21 @@ class _Run:
             if not files:
                 self.done += 1
             for name, member in files.items():
-                owner = self._find_owner(person, name, member.data)
+                owner = find_owner(person, name, member.data)
                 self._parts.setdefault(attempts[name].key, []).append(Fraction(1, len(files)))
+                keep_file(self.out, member.data)
                 yield Job(
                     attempts[name].key,
                     checking.Request(
                         name,
                         member.data,
-                        self._find_secret(owner),
+                        derive_owners_secret(self.secret, owner),
                         self.tier,
                         self.mode,
                         self.version,
                     ),
                     anew=name in self.recheck,
                 )
-
-    def _find_owner(self, person: Person, name: str, data: bytes) -> str:
-        """Return the key of the learner whose hidden cases the file is checked with; "" for the
-        unsolved text, checked once for all."""
-        return "" if _is_unsolved(name, data) else person.key
-
-    def _find_secret(self, owner: str) -> bytes:
-        return derive_secret(self.secret, owner) if owner else self.secret
 
     def _list_attempts(self, collected: Collected, person: Person) -> dict[str, Attempt]:
         """Return the files that one learner handed in, by exercise, without their verdicts."""
@@ -466,8 +465,8 @@ class _Run:
             shared = {"due": due.timestamp() if due else 0.0, "marked_late": collected.entry.late}
             if member := collected.files.get(name):
                 clock = read_clock(collected.entry, member)
-                owner = make_visible_line(self._find_owner(person, name, member.data))
-                key = checking.make_key(name, member.data, f"{self.setting} {owner}")
+                owner = find_owner(person, name, member.data)
+                key = make_verdict_key(name, member.data, self.secret, self.mode, owner)
                 file = hashlib.sha256(member.data).hexdigest()
                 attempts[name] = Attempt(
                     file, key, self.version, time=clock.time, clock=clock.source,
@@ -604,6 +603,7 @@ class _Run:
         ]
         self.record.regrades += changed
         self.record.write(self.out)
+        forget_files(self.out, self.record.list_files())
         rows, exercises = _Rows(self.record, marker), self.record.exercises
         possible = [weigh(exercise, marker.rules.weights) for exercise in exercises]
         write_lines(self.out / GRADEBOOK, gradebook.write_gradebook(rows, exercises, possible))
@@ -615,6 +615,24 @@ class _Run:
             self._show_alike(exercise)
         reports.write_reports(self.out, rows, exercises, self.record.alike, self.strays)
         return len(changed)
+
+
+def find_owner(person: Person, exercise_id: str, data: bytes) -> str:
+    """Return the key of the learner whose hidden cases a file is checked with; "" for the unsolved
+    text, which is checked once for all."""
+    return "" if _is_unsolved(exercise_id, data) else person.key
+
+
+def derive_owners_secret(secret: bytes, owner: str) -> bytes:
+    """Return the secret of the hidden cases of ``owner``, which :func:`find_owner` returned."""
+    return derive_secret(secret, owner) if owner else secret
+
+
+def make_verdict_key(exercise_id: str, data: bytes, secret: bytes, mode: str, owner: str) -> str:
+    """Return the journal's key of the verdict on a file by this grader, in this mode, with the
+    hidden cases of ``owner``."""
+    setting = f"{checking.grader_version()} {Secret(secret).fingerprint} {mode}"
+    return checking.make_key(exercise_id, data, f"{setting} {make_visible_line(owner)}")
 
 
 def _is_unsolved(exercise_id: str, data: bytes) -> bool:

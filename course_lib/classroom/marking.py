@@ -98,6 +98,14 @@ class Marker:
             person.predictions,
         )  # fmt: skip
 
+    def find_counted(self, person: Person, exercise: Exercise) -> tuple[Mark, Attempt | None]:
+        """Return the mark of one exercise, and the file that it was given for, if there is one."""
+        free_days = self._spend_free_days(person).get(exercise.id, 0)
+        return (
+            self._mark(person, exercise, free_days),
+            self._choose(person, exercise, free_days)[0],
+        )
+
     def summarize(self, person: Person) -> dict[str, dict[str, Any]]:
         """Return the data that the record keeps of each mark, by exercise. A later run explains
         changed points by them."""

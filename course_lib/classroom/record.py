@@ -151,6 +151,15 @@ class Record:
             if not exercise.optional or exercise.id in handed_in
         ]
 
+    def list_files(self) -> set[str]:
+        """Return the hashes of all files that were handed in."""
+        return {
+            attempt.file
+            for person in self.people.values()
+            for attempts in person.attempts.values()
+            for attempt in attempts
+        }
+
     def __iter__(self) -> Iterator[Person]:
         return iter(
             sorted(self.people.values(), key=lambda person: (person.learner.casefold(), person.key))

@@ -137,7 +137,7 @@ def describe_mark(mark: Mark, exercise: Exercise) -> str:
             if mark.status == ERROR and mark.verdict["first"]
             else []
         )
-        parts += [_quote(mark.verdict["place"])] if mark.verdict["place"] else []
+        parts += [quote_place(mark.verdict["place"])] if mark.verdict["place"] else []
         parts += [mark.verdict["question"]]
     return "\n\n".join(part for part in parts if part)
 
@@ -264,7 +264,7 @@ def _open_templates() -> Environment:
         "points": format_points,
         "style": lambda status: _STYLES.get(status, "fault"),
         "sign": lambda status: _SIGNS.get(status, "?"),
-        "quote": _quote,
+        "quote": quote_place,
         "prose": _prose,
         "format_count": format_count,
         "happened": say_what_happened,
@@ -283,7 +283,7 @@ def _prose(text: str) -> Markup:
     )
 
 
-def _quote(place: dict[str, Any]) -> str:
+def quote_place(place: dict[str, Any]) -> str:
     """Return the learner's line with carets below it, as the terminal shows it."""
     shown_place = Place(**place)
     quoted = quote_line(shown_place, _COLUMNS)

@@ -497,18 +497,32 @@ AllAskedFor = Annotated[bool, typer.Option("--all", help="Every exercise was ask
 
     \b
     Examples: course grade submissions -o results --week 3
-              course grade submissions -o results --only 07a,08a --due 2026-12-01T18:00 --late "10 % per day\"""",  # noqa: E501
+              course grade submissions -o results --only 07a,08a --due 2026-12-01T18:00 --late "10 % per day"
+              course grade results --show "Jane Doe" 07a""",  # noqa: E501
 )
 def grade(
-    folder: Annotated[Path, typer.Argument(help="The class's submissions.", metavar="FOLDER")],
-    out: Annotated[
+    folder: Annotated[
         Path,
+        typer.Argument(help="The class's submissions; with --show its results.", metavar="FOLDER"),
+    ],
+    out: Annotated[
+        Path | None,
         typer.Option(
             "--out",
             "-o",
             help="Where the results go. If it is there, grading goes on where it stopped.",
         ),
-    ],
+    ] = None,
+    show: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            help=(
+                "Explain one mark of the results in FOLDER: the file, the case that was marked, a"
+                " script that runs it, and a copy for the learner."
+            ),
+            metavar="LEARNER EXERCISE",
+        ),
+    ] = None,
     week: WeekNames = None,
     plan: PlanFile = None,
     only: AskedFor = None,
@@ -624,6 +638,15 @@ def grade(
     _require_whole_course("grade")
     from course_lib.cli import grade as grading
 
+    if show:
+        others = (
+            out, week, plan, only, everything, workers, mapping, due, late, absent, weights,
+            change_rules, also, anew, recheck, scheduler,
+        )  # fmt: skip
+        is_alone = not any(others) and partial is None and resume is None
+        return grading.show(
+            folder, *show, secret_file=secret_file, tier=require_tier, is_alone=is_alone
+        )
     return grading.grade(
         folder, out, week=week, plan=plan, only=only, everything=everything, recheck=recheck,
         count=workers, secret_file=secret_file,

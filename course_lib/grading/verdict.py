@@ -220,8 +220,7 @@ def from_dict(data: dict) -> Verdict:
         }
         first = Finding(**first | numbers | {"inputs": tuple(first.get("inputs", {}).items())})
     texts = {
-        name: data[name]
-        for name in ("exercise", "status", "cause", "message", "mode", "printed")
+        name: data[name] for name in ("exercise", "status", "cause", "message", "mode", "printed")
     }
     texts |= {name: data.get(name, "") for name in ("hidden", "headline", "question", "common")}
     texts["seconds"] = data.get("seconds", 0.0)  # a class's journal keeps no durations
