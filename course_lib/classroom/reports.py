@@ -121,10 +121,20 @@ def say_what_happened(mark: Mark, exercise: Exercise) -> str:
     cases = [case["status"] for case in mark.verdict["cases"]]
     right = f"{cases.count(PASS)} of {len(cases)} hidden cases are right." if cases else ""
     if mark.status == PASS:
-        return f"All {len(cases)} hidden cases are right." if cases else "Everything is right."
+        all_right = f"All {len(cases)} hidden cases are right." if cases else "Everything is right."
+        return " ".join([all_right, *_tell_author(mark.verdict)])
     place = mark.verdict["place"]
     line = f"Line {place['line']}: " if mark.status == ERROR and place else ""
     return f"{line}{mark.verdict['headline']} {right if mark.status == FAIL else ''}".rstrip()
+
+
+def _tell_author(verdict: dict[str, Any]) -> list[str]:
+    """Return a sentence for each odd line that its author should know of."""
+    return [
+        f"Line {oddity['line']}: {oddity['words']}."
+        for oddity in verdict.get("oddities", ())
+        if oddity.get("for_author")
+    ]
 
 
 def describe_mark(mark: Mark, exercise: Exercise) -> str:

@@ -201,7 +201,7 @@ def _note_oddities(verdict: Verdict, kernels: Kernels, exercise: Exercise) -> Ve
     if finding is not None:
         line, words = finding
         oddities += (
-            Oddity(line, _("code outside of what is checked {words}").format(words=words)),
+            Oddity(line, _("code outside of what is checked {words}").format(words=words), True),
         )
         beside = _(
             "Beside this, the code at line {line}, outside of what is checked, {words}."

@@ -125,11 +125,13 @@ class Place(_Shown):
 class Oddity(_Shown):
     """Something unusual in a line of a submission; ``line`` is 0 for the whole file.
 
-    It is no fault, but an instructor may want to look at it.
+    It is no fault, but an instructor may want to look at it. ``for_author`` is true if its author
+    should know it, too: the file does not do what its author thinks.
     """
 
     line: int
     words: str
+    for_author: bool = False
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 from course_lib import catalog
 from course_lib.catalog import texts
 from course_lib.classroom import similarity
+from course_lib.classroom.checking import FileAnswer
 from course_lib.classroom.predictions import list_questions, read_surprises
 from course_lib.grading.verdict import (
     ERROR,
@@ -35,6 +36,7 @@ from course_lib.grading.verdict import (
     PASS,
     CaseResult,
     Finding,
+    Oddity,
     Place,
     Verdict,
 )
@@ -454,12 +456,31 @@ def test_what_is_nearly_a_published_text_is_said_with_its_share():
     hashes = similarity.take_fingerprint(SOLUTION.encode(), GIVEN)
     near = frozenset(sorted(hashes)[2:])
     published = [("another text", frozenset(range(50))), ("the published solution", hashes)]
-    assert similarity.describe_published(hashes, published) == "the published solution"
+    found = similarity.find_resemblance(hashes, published)
+    assert (found.words, found.shared, found.size) == ("the published solution", 1, len(hashes))
     assert re.fullmatch(
-        r"9\d % like the published solution", similarity.describe_published(near, published)
+        r"9\d % like the published solution", similarity.find_resemblance(near, published).words
     )
     assert (
-        similarity.describe_published(frozenset(sorted(hashes)[: len(hashes) // 2]), published)
+        similarity.find_resemblance(frozenset(sorted(hashes)[: len(hashes) // 2]), published).words
         == ""
     )
-    assert similarity.describe_published(frozenset(), [("nothing", frozenset())]) == ""
+    assert not similarity.find_resemblance(frozenset(), [("nothing", frozenset())]).words
+
+
+def test_a_file_that_fails_when_it_is_imported_is_told_to_teacher_and_author(tmp_path):
+    words = "code outside of what is checked raises RuntimeError when the file is imported"
+
+    def check(request):
+        oddities = (Oddity(16, words, for_author=True), Oddity(3, "a way past the dispatcher"))
+        plain = Verdict(request.exercise, PASS, "none", "", oddities=oddities).as_dict()
+        del plain["seconds"]
+        return FileAnswer(plain, 0.1)
+
+    write_file(tmp_path / "class" / "ann", "01a", "x")
+    out = tmp_path / "out"
+    grade(tmp_path / "class", out, only=("01a",), check=check)
+    (row,) = csv.DictReader((out / "gradebook.csv").read_text().splitlines())
+    assert row["Odd"] == f"01a line 16: {words}; 01a line 3: a way past the dispatcher"
+    page = next((out / "reports").iterdir()).read_text()
+    assert f"Line 16: {words}." in page and "dispatcher" not in page
