@@ -149,7 +149,8 @@ def _widen(values: np.ndarray, dtype: str) -> np.ndarray:
 
 def _write_arrays(file: Path, arrays: Mapping[str, np.ndarray]) -> None:
     packed = io.BytesIO()
-    np.savez_compressed(packed, **{name: np.asarray(values) for name, values in arrays.items()})
+    named: dict[str, Any] = {name: np.asarray(values) for name, values in arrays.items()}
+    np.savez_compressed(packed, **named)
     with open_replacement(file) as out:
         out.write(packed.getvalue())
 

@@ -24,8 +24,8 @@ from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.files import open_private
 from course_lib.base.text import make_visible_line
 from course_lib.catalog import Exercise, edits, texts
-from course_lib.classroom import archives, checking, gradebook, reports, similarity
-from course_lib.classroom.collecting import Collected, collect, read_clock
+from course_lib.classroom import archives, checking, feedback, gradebook, reports, similarity
+from course_lib.classroom.collecting import Collected, Misnamed, collect, read_clock
 from course_lib.classroom.discovery import Submissions, clean_name, discover, list_strays
 from course_lib.classroom.engine import CheckAnswer, Engine, Job
 from course_lib.classroom.journal import Journal, describe_full_disk
@@ -64,7 +64,8 @@ class ClassOptions:
     rule that is None is taken from earlier runs, or else has its default. ``change_rules`` permits
     rules that differ from those of earlier runs. ``anew`` discards the marks of earlier runs.
     ``also`` has folders of earlier classes: their files are compared with this class's, but not
-    graded.
+    graded. ``accept_names`` lets a file count whose name only hints at an exercise, if it is the
+    only one.
     """
 
     only: tuple[str, ...] = ()
@@ -80,6 +81,7 @@ class ClassOptions:
     anew: bool = False
     tier: str | None = None
     also: tuple[Path, ...] = ()
+    accept_names: bool = False
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,8 @@ class Graded:
     learner whom no earlier run had, with the absent learner whose name is much like it, or "";
     ``absent`` the learners of earlier runs of whom this run has nothing; both are empty in the
     first run. ``unsettled`` has learner and exercises of what is late by an unknown time.
+    ``misnamed`` has learner and file of what was not read because of its name, with the exercise
+    that the name hints at, or "".
     """
 
     out: Path
@@ -125,6 +129,7 @@ class Graded:
     new: tuple[tuple[str, str], ...] = ()
     absent: tuple[str, ...] = ()
     unsettled: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    misnamed: tuple[tuple[str, str, str], ...] = ()
 
 
 def grade_class(
@@ -326,6 +331,7 @@ class _Submission:
 
     person: Person
     attempts: dict[str, Attempt]
+    misnamed: list[Misnamed]
     fingerprints: dict[str, array[int]]  # arrays take far less memory than sets
 
 
@@ -408,6 +414,11 @@ class _Run:
             new,
             absent,
             unsettled,
+            tuple(
+                (collected.person.learner, misnamed.path, misnamed.exercise)
+                for collected in self.known
+                for misnamed in collected.misnamed
+            ),
         )
 
     def _compare_with_before(self) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
@@ -428,7 +439,7 @@ class _Run:
         """Yield a job per file. Read one learner's submission after the other, so that only one
         learner's files are in memory."""
         for submissions in self.people:
-            collected = collect(submissions, self.exercises)
+            collected = self._collect(submissions)
             for name in [
                 name
                 for name, member in collected.files.items()
@@ -437,7 +448,11 @@ class _Run:
                 del collected.files[name]  # an optional task that nobody began was not handed in
             files, person = collected.files, self._describe(collected)
             attempts = self._list_attempts(collected, person)
-            self.known.append(_Submission(person, attempts, self._take_fingerprints(collected)))
+            self.known.append(
+                _Submission(
+                    person, attempts, collected.misnamed, self._take_fingerprints(collected)
+                )
+            )
             if not files:
                 self.done += 1
             for name, member in files.items():
@@ -456,6 +471,9 @@ class _Run:
                     ),
                     anew=name in self.recheck,
                 )
+
+    def _collect(self, submissions: Submissions) -> Collected:
+        return collect(submissions, self.exercises, self.options.accept_names)
 
     def _list_attempts(self, collected: Collected, person: Person) -> dict[str, Attempt]:
         """Return the files that one learner handed in, by exercise, without their verdicts."""
@@ -506,12 +524,37 @@ class _Run:
         person.learner = entry.learner
         person.id = entry.id or person.id
         person.login = entry.login or person.login
+        person.address = entry.address or person.address
+        person.feedback_prefix = entry.feedback_prefix
         person.present = sorted({*person.present, *(exercise.id for exercise in self.exercises)})
         person.source = " + ".join(clean_name(source.path.name) for source in entry.sources)
-        person.problem, person.notes = collected.problem, list(collected.notes)
+        person.problem = collected.problem
+        person.notes |= self._sort_notes(collected)
+        person.reasons |= self._find_reasons(collected)
         if collected.progress is not None:
             person.predictions |= read_surprises(collected.progress) or {}
         return person
+
+    def _sort_notes(self, collected: Collected) -> dict[str, list[str]]:
+        """Return the notes by exercise. A note on the whole submission belongs to each exercise
+        that this run asks for."""
+        notes: dict[str, list[str]] = {exercise.id: [] for exercise in self.exercises}
+        required = [exercise.id for exercise in self.exercises if not exercise.optional]
+        for note in collected.notes:
+            subject = collected.subjects.get(note)
+            for name in [subject] if subject else required or list(notes):
+                notes.setdefault(name, []).append(note)
+        return notes
+
+    def _find_reasons(self, collected: Collected) -> dict[str, str]:
+        """Return for each exercise that this run asks for why there is no file, as far as the
+        submission tells; "" otherwise."""
+        misnamed = {m.exercise: m.note for m in collected.misnamed}
+        of_all = "" if misnamed else collected.problem
+        return {
+            exercise.id: "" if exercise.id in collected.files else misnamed.get(exercise.id, of_all)
+            for exercise in self.exercises
+        }
 
     def _add_to_record(self, faults: Mapping[str, str]) -> None:
         published = {exercise.id: self._list_published(exercise) for exercise in self.exercises}
@@ -581,7 +624,7 @@ class _Run:
             for name in group.learners[:2]:
                 if name not in texts_by_name:
                     member = (
-                        collect(people[name], self.exercises).files.get(exercise.id)
+                        self._collect(people[name]).files.get(exercise.id)
                         if name in people
                         else None
                     )
@@ -614,6 +657,7 @@ class _Run:
         for exercise in self.exercises:
             self._show_alike(exercise)
         reports.write_reports(self.out, rows, exercises, self.record.alike, self.strays)
+        feedback.write_feedback(self.out, rows, {known.person.key for known in self.known})
         return len(changed)
 
 

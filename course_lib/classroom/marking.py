@@ -94,9 +94,22 @@ class Marker:
         return Row(
             person.key, person.learner, person.id, person.login, marks, read_time(person.submitted),
             "; ".join(f"{', '.join(names)}: {words}" for words, names in late.items()),
-            person.problem, tuple(person.notes), person.source,
-            person.predictions,
+            person.problem, self._describe_notes(person), person.source,
+            person.predictions, person.address, person.feedback_prefix,
         )  # fmt: skip
+
+    def _describe_notes(self, person: Person) -> tuple[str, ...]:
+        """Return the remarks of all runs, each behind the exercises that it is about, unless that
+        is every exercise."""
+        exercises_of_note: dict[str, list[str]] = {}
+        for exercise in sorted(person.notes):
+            for note in person.notes[exercise]:
+                exercises_of_note.setdefault(note, []).append(exercise)
+        required = {exercise.id for exercise in self.record.exercises if not exercise.optional}
+        return tuple(
+            note if required <= set(exercises) else f"{', '.join(exercises)}: {note}"
+            for note, exercises in exercises_of_note.items()
+        )
 
     def find_counted(self, person: Person, exercise: Exercise) -> tuple[Mark, Attempt | None]:
         """Return the mark of one exercise, and the file that it was given for, if there is one."""
@@ -179,7 +192,9 @@ class Marker:
         possible = weigh(exercise, self.rules.weights)
         status = NO_FILE
         graded: float | None = 0.0
-        reason = ""
+        reason = person.reasons.get(exercise.id, "")
+        if reason == person.problem:
+            reason = ""  # the row says it once for all exercises
         late = ""
         if attempt is not None:
             graded, reason, late = (

@@ -84,15 +84,20 @@ class Attempt:
 class Person:
     """A learner. ``attempts`` has by exercise all different files that were handed in, ``marks``
     the marks that the last run wrote, ``present`` the exercises that were asked for in the runs
-    whose folder had something of the learner."""
+    whose folder had something of the learner. ``notes`` has by exercise the remarks of the last run
+    that asked for it, ``reasons`` why that run had no file, or "". ``problem`` and
+    ``feedback_prefix``, the beginning of the names of feedback files, are of the last run."""
 
     key: str
     learner: str
     id: str = ""
     login: str = ""
+    address: str = ""
+    feedback_prefix: str = ""
     source: str = ""
     problem: str = ""
-    notes: list[str] = field(default_factory=list)
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
     predictions: dict[str, bool] = field(default_factory=dict)
     attempts: dict[str, list[Attempt]] = field(default_factory=dict)
     marks: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -262,6 +267,9 @@ def _read_person(plain: dict[str, Any], asked_ids: list[str]) -> Person:
     }
     # a record from before 2026-11-28 says of nobody that they were absent
     plain.setdefault("present", asked_ids)
+    # a record from before 2026-11-29 has the remarks of the last run alone, on no exercise
+    if isinstance(plain["notes"], list):
+        plain["notes"] = {name: plain["notes"] for name in plain["present"] if plain["notes"]}
     # a record from before 2026-11-26 has this for the newest file only
     for name, words in plain.pop("published", {}).items():
         attempts[name][-1] = replace(attempts[name][-1], published=words)

@@ -106,7 +106,8 @@ def say_what_happened(mark: Mark, exercise: Exercise) -> str:
     """Return the result of one exercise for the learner, in a sentence or two. Of hidden cases, it
     tells only how many are right."""
     if mark.status == NO_FILE:
-        return f"There is no file {exercise.file}.py in what you handed in."
+        reason = f" {mark.reason}." if mark.reason else ""
+        return f"There is no file {exercise.file}.py in what you handed in.{reason}"
     if mark.status == ABSENT:
         return f"Nothing has come from you yet for {exercise.file}.py; it does not count so far."
     if mark.status == NOT_GRADED:

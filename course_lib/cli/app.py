@@ -492,7 +492,7 @@ AllAskedFor = Annotated[bool, typer.Option("--all", help="Every exercise was ask
 
 @app.command(
     rich_help_panel=TEACH,
-    epilog="""Submissions: one sub-folder or archive a learner, or what Canvas and Moodle give ("download all submissions"), or
+    epilog="""Submissions: one sub-folder or archive a learner, or what Canvas, Moodle and Gradescope give ("download all submissions"), or
     cloned repositories; `--map` for any other. Exit codes: 0 all graded, 4 something could not be, which counts against nobody; otherwise as `course check`.
 
     \b
@@ -547,7 +547,7 @@ def grade(
     mapping: Annotated[
         Path | None,
         typer.Option(
-            "--map", help="A CSV file with the columns learner,path and, if wanted, id and login."
+            "--map", help="A CSV file with the columns learner,path; id,login,email if wanted."
         ),
     ] = None,
     due: Annotated[
@@ -605,6 +605,16 @@ def grade(
     anew: Annotated[
         bool, typer.Option(help="Forget the marks of earlier runs in OUT; the verdicts are kept.")
     ] = False,
+    accept_names: Annotated[
+        bool,
+        typer.Option(
+            "--accept-names",
+            help=(
+                "Grade a file whose name only hints at an exercise, such as 7a.py, where it is the"
+                " only one for it."
+            ),
+        ),
+    ] = False,
     recheck: Annotated[
         str | None,
         typer.Option(help="Check these exercises again, such as 07a, whatever is known."),
@@ -641,7 +651,7 @@ def grade(
     if show:
         others = (
             out, week, plan, only, everything, workers, mapping, due, late, absent, weights,
-            change_rules, also, anew, recheck, scheduler,
+            change_rules, also, anew, recheck, scheduler, accept_names,
         )  # fmt: skip
         is_alone = not any(others) and partial is None and resume is None
         return grading.show(
@@ -652,7 +662,7 @@ def grade(
         count=workers, secret_file=secret_file,
         mapping=mapping, due=due, late=late, absent=absent, weights=weights, partial=partial,
         change_rules=change_rules, anew=anew, also=also or [], tier=require_tier, resume=resume,
-        scheduler=scheduler,
+        scheduler=scheduler, accept_names=accept_names,
     )  # fmt: skip
 
 

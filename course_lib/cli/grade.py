@@ -89,6 +89,7 @@ def grade(
     tier: str | None,
     resume: bool | None,
     scheduler: str | None,
+    accept_names: bool,
 ) -> int:
     """Grade a class; returns 0, or 4 if a file could not be graded.
 
@@ -126,7 +127,7 @@ def grade(
     options = ClassOptions(
         asked_ids + tasks, split_list(recheck), secret_file, mapping, deadlines, weights, rule,
         partial, None if absent is None else absent == "zero", change_rules, anew,
-        TIERS[tier] if tier else None, tuple(also),
+        TIERS[tier] if tier else None, tuple(also), accept_names,
     )  # fmt: skip
     if scheduler:
         start = functools.partial(workers.connect, scheduler)
@@ -256,6 +257,13 @@ def _say_what_came_out(graded: Graded) -> None:
         (
             "Not graded, and no fault of theirs",
             [f"{learner}, {exercise}: {why}" for learner, exercise, why in graded.faults],
+        ),
+        (
+            "Not read because of their names; --accept-names grades the only one for an exercise",
+            [
+                f"{learner}: {path}{f', probably {exercise}' if exercise else ''}"
+                for learner, path, exercise in graded.misnamed
+            ],
         ),
         (
             "New since the runs of before",
