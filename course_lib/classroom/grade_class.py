@@ -561,11 +561,18 @@ class _Run:
         for collected in self.known:
             self.record.people[collected.person.key] = collected.person
             for name, attempt in collected.attempts.items():
-                words = similarity.describe_published(
-                    frozenset(collected.fingerprints.get(name, ())), published[name]
-                )
+                hashes = frozenset(collected.fingerprints.get(name, ()))
+                found = similarity.find_resemblance(hashes, published[name])
                 collected.person.add(
-                    name, replace(attempt, fault=faults.get(attempt.key, ""), published=words)
+                    name,
+                    replace(
+                        attempt,
+                        fault=faults.get(attempt.key, ""),
+                        published=found.words,
+                        published_share=found.shared,
+                        published_size=found.size,
+                        is_comparable=bool(hashes),
+                    ),
                 )
         earlier = [
             (name, self._take_fingerprints(collect(submissions, self.exercises)))
@@ -656,7 +663,9 @@ class _Run:
         write_lines(self.out / SIMILAR, gradebook.write_similar(self.record.alike))
         for exercise in self.exercises:
             self._show_alike(exercise)
-        reports.write_reports(self.out, rows, exercises, self.record.alike, self.strays)
+        reports.write_reports(
+            self.out, rows, exercises, self.record.alike, self.strays, marker.count_forced()
+        )
         feedback.write_feedback(self.out, rows, {known.person.key for known in self.known})
         return len(changed)
 

@@ -47,8 +47,8 @@ class Mark:
     :meth:`Verdict.as_dict` without seconds; if there is none, ``reason`` explains it. ``graded``
     has the grader's points. ``by_hand`` has the teacher's decision, which replaces them: points,
     "excused", or "" for none. ``comment`` is the teacher's comment. ``late`` says in words how late
-    the file is, or is "". ``published`` names the published solution that the file equals or
-    resembles, or is "".
+    the file is, or is "". ``published`` names the published solution that the file is nearer to
+    than the exercise makes it, or is "".
     """
 
     exercise: str

@@ -64,7 +64,9 @@ class Attempt:
     the file says when it came, or whether it is late: only then lateness costs points. The time of
     a file on a disk or in an archive is the learner's, or that of a copy. ``marked_late`` is true
     if the system calls the file late. ``published`` names the published solution that the file
-    equals or resembles, or is "".
+    equals or resembles, or is ""; ``published_share`` and ``published_size`` are those of
+    :class:`~course_lib.classroom.similarity.Resemblance`. ``is_comparable`` is true if the file has
+    enough code of its own to be compared.
     """
 
     file: str
@@ -77,6 +79,9 @@ class Attempt:
     due: float = 0.0
     marked_late: bool = False
     published: str = ""
+    published_share: float = 0.0
+    published_size: int = 0
+    is_comparable: bool = False
     vouched: bool = False
 
 
@@ -279,6 +284,9 @@ def _read_person(plain: dict[str, Any], asked_ids: list[str]) -> Person:
 def _read_attempt(plain: dict[str, Any]) -> Attempt:
     # a record from before 2026-11-28 says it by the source of the time alone
     plain.setdefault("vouched", plain["clock"] == MAPPING_CLOCK)
+    # a record from before 2026-11-29 does not say how near a published text is: it stays named
+    if plain["published"] and "published_share" not in plain:
+        plain |= {"published_share": 1.0, "published_size": 1000, "is_comparable": True}
     return Attempt(**plain)
 
 

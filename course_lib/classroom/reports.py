@@ -57,9 +57,13 @@ def write_reports(
     exercises: Sequence[Exercise],
     alike: Mapping[str, Sequence[Alike]],
     strays: Sequence[str],
+    forced: Mapping[str, int],
 ) -> None:
     """Write all pages below ``out``, and remove the pages of learners who are no longer in the
     class.
+
+    ``forced`` has by exercise how many learners are not marked for a published solution, because
+    the exercise leaves no choice.
 
     Raises: OSError if the disk is full or the folder cannot be written.
     """
@@ -75,7 +79,11 @@ def write_reports(
     for old in (out / FOLDER).glob("*.html"):
         if old.name not in written:
             old.unlink()
-    _write(out / CLASS_PAGE, "class.html", shared | gathered.describe(alike) | {"strays": strays})
+    _write(
+        out / CLASS_PAGE,
+        "class.html",
+        shared | gathered.describe(alike) | {"strays": strays, "forced": forced},
+    )
 
 
 def write_alike(
