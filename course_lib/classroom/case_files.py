@@ -10,8 +10,6 @@ from __future__ import annotations
 import io
 import json
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +18,12 @@ import numpy as np
 from course_lib import catalog
 from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
-from course_lib.base.plain import decode, encode
 from course_lib.classroom.checking import grader_version
 from course_lib.classroom.out_folder import open_replacement, write_lines
-from course_lib.exercises import find_parts
-from course_lib.grading.cases.buffers import Tensor
-from course_lib.grading.cases.plan import Expected, Plan
+from course_lib.grading import replay
+from course_lib.grading.cases.plan import Plan
 from course_lib.grading.judging import wording
 from course_lib.grading.judging.judge import Judged
-from course_lib.grading.kind import find_kind
-from course_lib.grading.running import Running, forget_unwritten
-from course_lib.grading.submission import reader
-from course_lib.grading.submission.source import Unreadable, read_text
-from course_lib.sandbox.jobs import require_tier
 
 CASE, SCRIPT = "case.json", "run_case.py"
 INPUTS, EXPECTED, ALLOWED, GOT = "inputs.npz", "expected.npz", "allowed.npz", "got.npz"
@@ -53,54 +44,6 @@ sys.exit(run_case(Path(__file__).parent, *map(Path, sys.argv[1:])))
 '''
 
 
-@dataclass(frozen=True)
-class _TensorData:
-    """The fields of a :class:`Tensor` without its values."""
-
-    name: str
-    dtype: str
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
-    far: bool
-    guard: int
-    scratch: bool
-    poison: int | None
-    any_dtype: bool
-    whole: bool
-    in_place: bool
-
-
-@dataclass(frozen=True)
-class _PlanData:
-    """The fields of a :class:`Plan` that are plain data."""
-
-    entry_point: str
-    grid: tuple[int, ...]
-    tensors: tuple[_TensorData, ...]
-    arguments: tuple[Any, ...]
-    constexprs: dict[str, Any]
-    num_warps: int
-    interleavings: int
-    resident: int
-    any_order: bool
-    reads: dict[str, int]
-    reads_by_lane: bool
-    spread: dict[str, int]
-    calls: dict[str, tuple[int, int | None]]
-    alike: tuple[str, ...]
-    empty_loads: int | None
-    sample: tuple[int, ...]
-    kernel_under_test: str
-
-
-@dataclass(frozen=True)
-class _Manner:
-    """How a result is compared with the expected one: the flags of :class:`Expected`."""
-
-    signed: bool
-    whole: bool
-
-
 def write_case(folder: Path, exercise: catalog.Exercise, judged: Judged, tier: str) -> list[str]:
     """Write the files of a case that was run in ``tier``, and return their names. ``got.npz`` is
     missing if the case did not finish.
@@ -108,7 +51,7 @@ def write_case(folder: Path, exercise: catalog.Exercise, judged: Judged, tier: s
     Raises: OSError if the disk is full or the folder cannot be written.
     """
     plan = judged.plan
-    _write_arrays(folder / INPUTS, _read_inputs(plan))
+    _write_arrays(folder / INPUTS, replay.read_inputs(plan))
     _write_arrays(folder / EXPECTED, {n: e.values for n, e in plan.expected.items()})
     _write_arrays(folder / ALLOWED, {n: e.allowed for n, e in plan.expected.items()})
     if judged.outputs:
@@ -118,9 +61,7 @@ def write_case(folder: Path, exercise: catalog.Exercise, judged: Judged, tier: s
         "grader": grader_version(),
         "tier": tier,
         "words": plan.case.describe(),
-        "case": encode(type(plan.case), plan.case),
-        "plan": encode(_PlanData, plan),
-        "expected": {name: encode(_Manner, e) for name, e in plan.expected.items()},
+        **replay.describe_plan(plan),
     }
     write_lines(folder / CASE, [json.dumps(content, indent=1) + "\n"])
     write_lines(folder / SCRIPT, [_SCRIPT])
@@ -133,21 +74,7 @@ def remove_case(folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def _read_inputs(plan: Plan) -> dict[str, np.ndarray]:
-    """Return the inputs as the learner's code reads them."""
-    return {
-        tensor.name: _widen(tensor.read(tensor.initial_bytes()), tensor.dtype)
-        for tensor in plan.tensors
-        if tensor.values is not None
-    }
-
-
-def _widen(values: np.ndarray, dtype: str) -> np.ndarray:
-    with np.errstate(invalid="ignore"):  # a row may hold a NaN on purpose
-        return values.astype(np.float32) if dtype == "bf16" else values
-
-
-def _write_arrays(file: Path, arrays: Mapping[str, np.ndarray]) -> None:
+def _write_arrays(file: Path, arrays: replay.Arrays) -> None:
     packed = io.BytesIO()
     named: dict[str, Any] = {name: np.asarray(values) for name, values in arrays.items()}
     np.savez_compressed(packed, **named)
@@ -168,29 +95,14 @@ def read_case(folder: Path) -> tuple[dict[str, Any], Plan]:
     """
     try:
         content = json.loads((folder / CASE).read_text(encoding="utf-8"))
-        data: _PlanData = decode(_PlanData, content["plan"])
-        part = find_parts(catalog.get(content["exercise"]))[data.entry_point]
-        case = decode(type(part.battery[0]), content["case"])
-        inputs = _read_arrays(folder / INPUTS)
-        values, allowed = _read_arrays(folder / EXPECTED), _read_arrays(folder / ALLOWED)
-        manners = {name: decode(_Manner, m) for name, m in content["expected"].items()}
+        arrays = (_read_arrays(folder / name) for name in (INPUTS, EXPECTED, ALLOWED))
+        plan = replay.rebuild_plan(catalog.get(content["exercise"]), content, *arrays)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CourseError(
             f"the case in {paths.shown(folder)} cannot be read ({error}): a file is missing or was"
             " changed, or the course has another version. `course grade OUT --show LEARNER"
             " EXERCISE` writes it anew."
         ) from None
-    tensors = tuple(Tensor(**vars(t), values=inputs.get(t.name)) for t in data.tensors)
-    expected = {
-        name: Expected(values[name], allowed[name], manner.signed, manner.whole)
-        for name, manner in manners.items()
-    }
-    derive = None
-    if expected.keys() - {tensor.name for tensor in tensors}:
-        # which function derives results from the outputs depends on the shape of the case alone
-        derive = part.planner(case, data.entry_point, np.random.default_rng(0)).derive
-    rest = {name: value for name, value in vars(data).items() if name != "tensors"}
-    plan: Plan[Any] = Plan(case, tensors=tensors, expected=expected, derive=derive, **rest)
     return content, plan
 
 
@@ -206,30 +118,26 @@ def run_case(folder: Path, file: Path | None = None) -> int:
         content, plan = read_case(folder)
         exercise = catalog.get(content["exercise"])
         file = file or folder / f"{exercise.file}.py"
-        kernels = reader.read(exercise, read_text(file), file.name)
-        if kernels is None:
-            raise CourseError(f"{paths.shown(file)} is as the course wrote it: nothing to run.")
-        mode = find_kind(exercise.kind).choose_mode(runtime.current().mode)
-        with require_tier(content["tier"]):
-            run, (judged,), _unchecked = Running(kernels, mode).judge_all([plan])
-    except (CourseError, EnvironmentFault, Unreadable) as error:
+        mode = runtime.current().mode
+        judged, ended = replay.run_file(exercise, file, plan, mode, content["tier"])
+    except (CourseError, EnvironmentFault) as error:
         print(f"course: {error}", file=sys.stderr)
         return 3
-    forget_unwritten([judged])
-    print("\n".join([f"{exercise.id}, {content['words']}", *_describe_result(judged, run.ended)]))
-    if run.import_error is not None:
-        print(f"  {run.import_error.type}: {run.import_error.text}")
+    if judged is None:
+        print(f"course: {file.name} was not run: {ended}", file=sys.stderr)
+        return 3
+    print(f"{exercise.id}, {content['words']}\n  {_describe_result(judged, ended)}")
     if content["grader"] != grader_version():
         print("The course has another version than the one that wrote this folder.")
     return 0 if judged.passed else 1
 
 
-def _describe_result(judged: Judged, ended: str) -> list[str]:
+def _describe_result(judged: Judged, ended: str) -> str:
     if judged.passed:
-        return ["  right"]
+        return "right"
     if judged.raised:
         line = f"line {judged.raised.line}: " if judged.raised.line else ""
-        return [f"  {line}{judged.raised.type}: {judged.raised.text}"]
-    if not judged.ran:
-        return [f"  it did not finish: {ended}"]
-    return [f"  {wording.describe_finding(judged).words}"]
+        return f"{line}{judged.raised.type}: {judged.raised.text}"
+    if judged.ran:
+        return wording.describe_finding(judged).words
+    return f"it did not finish: {ended}"
