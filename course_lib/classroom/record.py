@@ -327,6 +327,10 @@ def _explain_change(before: dict[str, Any], now: dict[str, Any]) -> str:
         ("days_late", "deadline or time of the file changed"),
         ("free_days", "free days spent otherwise"),
     )
+    if not (before["version"] and now["version"]):
+        reasons = tuple(
+            reason for reason in reasons if reason[0] != "version"
+        )  # no file, no grader
     return (
         " and ".join(words for name, words in reasons if before.get(name, 0) != now[name])
         or "checked again"

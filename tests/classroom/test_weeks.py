@@ -131,6 +131,8 @@ def test_the_reason_of_a_zero_lives_as_long_as_the_zero(tmp_path):
     write_file(tmp_path / "one again" / "ann", "01a", RIGHT)
     grade(tmp_path / "one again", out, only=("01a", "03a"))
     assert read_table(out / "gradebook.csv")["ann"]["Notes"] == "", "the mark has another reason"
+    (line,) = csv.DictReader((out / "regrades.csv").read_text().splitlines())
+    assert (line["old"], line["new"], line["why"]) == ("0", "1", "file changed")
 
 
 def test_a_record_without_notes_by_exercise_is_read(tmp_path):
