@@ -49,6 +49,10 @@ def install() -> None:
             "a shape or a global constant on the left of a block makes no block",
             meaning.let_constexprs_meet_tensors,
         ),
+        (
+            "a function of constants is given tuples of Python's, and values of a running kernel",
+            meaning.calculate_with_constants,
+        ),
         ("a float argument has no type", arguments.type_numbers),
         (
             (

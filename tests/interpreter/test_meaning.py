@@ -54,6 +54,8 @@ def run(
             "step = 0 - n\nfor i in range(0, n, step):\n    tl.store(y_ptr, 1.0)",
             "step of range is -5",
         ),
+        ("x = n\nif x is n:\n    tl.store(y_ptr, 1.0)", "compare with =="),
+        ("if n is not 5:\n    tl.store(y_ptr, 1.0)", "compare with =="),
         ("a = b = 1.0\ntl.store(y_ptr, a + b)", "one assignment for each name"),
         ("a, b = n\ntl.store(y_ptr, a + b)", "only tuples can be"),
         ("a, b, c = 1, n\ntl.store(y_ptr, a + b)", "a tuple of 2 is taken apart into 3"),
@@ -76,6 +78,12 @@ def test_what_a_compiler_refuses_and_python_would_misread_is_refused_in_words(
     # the decorator, the definition and `cols` come before the body
     first = len(HEAD.splitlines()) + 4
     assert first <= frames[-1].lineno + 1 < first + len(body.splitlines())
+
+
+def test_a_function_of_constants_gets_no_value_of_a_running_kernel(tmp_path):
+    head = f"{HEAD}@triton.constexpr_function\ndef is_set(x):\n    return 1 if x else 0\n\n\n"
+    with pytest.raises(Exception, match="give it constants"):
+        run(tmp_path, "tl.store(y_ptr, is_set(n))", head=head)
 
 
 def test_a_docstring_with_a_line_that_begins_with_def_is_no_definition(tmp_path):
