@@ -502,3 +502,22 @@ def test_only_a_gpu_would_show_that_two_touch_one_element(
 def test_what_a_barrier_separates_may_be_loaded_again(verdict_on):
     lines = "    tl.debug_barrier()\n    mean = tl.load(mean_ptr + row)\n"
     assert verdict_on("07a", edited("07a", (LAST_OF_07A, LAST_OF_07A + lines))).passed
+
+
+ANNOTATED = {
+    "N in 8 bits": ("    N,\n", "    N: tl.int8,\n"),
+    "a stride in 8 bits": ("    stride_x,  ", "    stride_x: 'i8',  "),
+    "x of another dtype": ("    x_ptr, y_ptr,\n", "    x_ptr: '*fp16', y_ptr,\n"),
+}
+
+
+@interpreted
+@pytest.mark.parametrize("edit", ANNOTATED.values(), ids=ANNOTATED.keys())
+def test_an_argument_has_the_type_that_its_annotation_gives_it(edit, verdict_on):
+    assert verdict_on("06a", edited("06a", edit)).status == "fail"
+
+
+@interpreted
+def test_annotations_that_are_true_change_nothing(verdict_on):
+    text = edited("06a", ("    N,\n", "    N: tl.int32,\n"), ("    stride_x,  ", "    stride_x: int,  "))
+    assert verdict_on("06a", text).passed

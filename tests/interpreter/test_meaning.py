@@ -86,6 +86,39 @@ def test_a_function_of_constants_gets_no_value_of_a_running_kernel(tmp_path):
         run(tmp_path, "tl.store(y_ptr, is_set(n))", head=head)
 
 
+@pytest.mark.parametrize(
+    "promise",
+    [
+        "tl.multiple_of(n, 4)",
+        "tl.multiple_of(cols + n, 8)",
+        "tl.max_contiguous(cols * 2, 8)",
+        "tl.max_contiguous(cols % 4, 8)",
+        "tl.max_constancy(cols < n, 2)",
+        "tl.multiple_of(cols[:, None] + n, (4, 1))",
+    ],
+)
+def test_a_promise_that_does_not_hold_is_refused(tmp_path, promise):
+    with pytest.raises(Exception, match="does not hold"):
+        run(tmp_path, f"x = {promise}\ntl.store(y_ptr + cols, 1.0)")
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [
+        "tl.multiple_of(n, 5)",
+        "tl.multiple_of(cols, 8)",
+        "tl.max_contiguous(cols % 4, 4)",
+        "tl.max_contiguous(cols + n, 16)",
+        "tl.max_constancy(cols // 2, 2)",
+        "tl.max_constancy(cols < 4, 4)",
+        "tl.multiple_of(y_ptr + cols, 16)",
+    ],
+)
+def test_a_promise_that_holds_changes_nothing(tmp_path, promise):
+    y = run(tmp_path, f"x = {promise}\ntl.store(y_ptr + cols, 1.0)")
+    assert y.tolist() == [1.0] * 8
+
+
 def test_a_docstring_with_a_line_that_begins_with_def_is_no_definition(tmp_path):
     y = run(tmp_path, '"""Says:\n\ndef nothing():\n"""\ntl.store(y_ptr, n)')
     assert y[0] == 5
