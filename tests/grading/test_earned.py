@@ -519,5 +519,7 @@ def test_an_argument_has_the_type_that_its_annotation_gives_it(edit, verdict_on)
 
 @interpreted
 def test_annotations_that_are_true_change_nothing(verdict_on):
-    text = edited("06a", ("    N,\n", "    N: tl.int32,\n"), ("    stride_x,  ", "    stride_x: int,  "))
+    text = edited(
+        "06a", ("    N,\n", "    N: tl.int32,\n"), ("    stride_x,  ", "    stride_x: int,  ")
+    )
     assert verdict_on("06a", text).passed

@@ -653,9 +653,7 @@ def _helpers() -> Iterator[Construct]:
         -7,
     )
     yield with_helper("is: True", "result = n\nif K is not None:\n    result = neg", -7)
-    yield with_helper(
-        "is: a dtype", "result = n\nif i32.dtype is tl.int32:\n    result = neg", -7
-    )
+    yield with_helper("is: a dtype", "result = n\nif i32.dtype is tl.int32:\n    result = neg", -7)
     yield with_helper("tl.reduce", "result = tl.reduce(i32, 0, add)", wrap(sum(I32), "int32"))
     yield with_helper("tl.reduce: the order of lanes", "result = tl.reduce(i32, 0, first)", 7)
     yield with_helper(
