@@ -56,7 +56,7 @@ def type_as_annotated(kernel: Any, arguments: Sequence) -> list:
         asked = KernelParam(number, parameter, False, False).annotation_type
         given = argument if isinstance(argument, tl.tensor) else interpreter._implicit_cvt(argument)
         if asked and isinstance(given, tl.tensor):
-            wanted = tl.str_to_ty(asked, None)
+            wanted: Any = tl.str_to_ty(asked, None)
             if given.dtype.is_ptr() and isinstance(wanted, tl.pointer_type):
                 handle = interpreter.TensorHandle(given.handle.data, wanted)
                 argument = tl.tensor(handle, wanted)

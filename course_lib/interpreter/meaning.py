@@ -185,14 +185,13 @@ def is_same(left: Any, right: Any) -> bool:
     them.
     """
     left, right = unwrap(left), unwrap(right)
-    if all(isinstance(value, _WITHOUT_IDENTITY) for value in (left, right)):
-        if not isinstance(left, bool) and not isinstance(right, bool):
-            refuse(
-                _(
-                    "`is` asks whether two values are one object, and in a kernel that says nothing"
-                    " about them; compare with =="
-                )
+    if all(isinstance(v, _WITHOUT_IDENTITY) and not isinstance(v, bool) for v in (left, right)):
+        refuse(
+            _(
+                "`is` asks whether two values are one object, and in a kernel that says nothing"
+                " about them; compare with =="
             )
+        )
     return left is right
 
 

@@ -474,8 +474,10 @@ TOUCHES = {
     "another program's output is loaded": (
         "06a",
         LAST_OF_06A,
-        "    before = tl.load(y_ptr + row - 1, mask=(row > 0) & (tl.num_programs(0) < 9), other=0)\n"
-        "    tl.store(y_ptr + row, tl.where(before == -1, 0, tl.sum(total, axis=0)))\n",
+        "    near = (row > 0) & (tl.num_programs(0) < 9)\n"
+        "    before = tl.load(y_ptr + row - 1, mask=near, other=0)\n"
+        "    total = tl.sum(total, axis=0)\n"
+        "    tl.store(y_ptr + row, tl.where(before == -1, 0, total))\n",
         "race",
     ),
     "one thread stores what all threads load": (

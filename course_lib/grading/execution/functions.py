@@ -22,7 +22,6 @@ from course_lib.grading.submission.shortcuts import Shortcuts
 from course_lib.grading.submission.source import Unreadable
 from course_lib.launching.faults import FaultKind, Misuse, describe_line, find_worst
 
-
 # libraries whose functions run in Python's own frames, so that a call of one can be seen
 _WATCHED = frozenset({"numpy", "statistics"})
 _LIBRARIES = _WATCHED | {"torch"}
@@ -282,7 +281,7 @@ def _profiling(function: Callable[[Any, str, Any], None]) -> Iterator[None]:
     before."""
     outer = sys.getprofile()
 
-    def call_both(frame, event: str, argument) -> None:
+    def call_both(frame, event: Any, argument) -> None:
         function(frame, event, argument)
         if outer is not None:
             outer(frame, event, argument)
