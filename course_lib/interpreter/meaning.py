@@ -352,7 +352,12 @@ def unknown(name: str) -> NoReturn:
 
 
 def as_constants(value: Any) -> Any:
-    """Return a tuple as the compiler has it; anything else as it is."""
+    """Return a tuple as the compiler has it; anything else as it is.
+
+    Raises: NotTriton for a function of the language: the interpreter has others.
+    """
+    if callable(value) and not isinstance(value, type):
+        refuse(_("a function of Triton's language is called, and handed to no other function"))
     if not isinstance(value, (tuple, list)):
         return value
     items = [as_constants(item) for item in value]

@@ -406,6 +406,8 @@ def test_a_constant_goes_along_at_its_line(constant):
         ("for a[0] in range(3): pass\n    return a[0]", "compiles a kernel once"),
         ("[[b]] = [a]\n    b[0] = 1\n    return b[0]", "compiles a kernel once"),
         ("b = a\n    b[0] = 1\n    return b[0]", "compiles a kernel once"),
+        ("return len(f'{tl.load}')", "`tl.load` is not possible here"),
+        ("return tl.cdiv(a, 2) if tl.float32 == a else 1", ""),
         ("b = [a] * 3\n    b[0] = 1\n    return b[0]", ""),
         ("b = [i for i in range(a)]\n    b[0], c = 1, 2\n    return b[0]", ""),
     ],

@@ -84,6 +84,8 @@ def test_a_function_of_constants_gets_no_value_of_a_running_kernel(tmp_path):
     head = f"{HEAD}@triton.constexpr_function\ndef is_set(x):\n    return 1 if x else 0\n\n\n"
     with pytest.raises(Exception, match="give it constants"):
         run(tmp_path, "tl.store(y_ptr, is_set(n))", head=head)
+    with pytest.raises(Exception, match="handed to no other function"):
+        run(tmp_path, "tl.store(y_ptr, is_set(tl.load))", head=head)
 
 
 @pytest.mark.parametrize(
