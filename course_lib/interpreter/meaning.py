@@ -356,7 +356,7 @@ def as_constants(value: Any) -> Any:
 
     Raises: NotTriton for a function of the language: the interpreter has others.
     """
-    if callable(value) and not isinstance(value, type):
+    if callable(unwrap(value)) and not isinstance(value, type):  # a constexpr has __call__
         refuse(_("a function of Triton's language is called, and handed to no other function"))
     if not isinstance(value, (tuple, list)):
         return value

@@ -678,7 +678,7 @@ class _ConstexprCheck:
         value = (
             None if isinstance(call, ast.Call) and call.func is node else self.file.resolve(node)
         )
-        if callable(value) and not isinstance(value, type):
+        if callable(value) and not isinstance(value, type | tl.constexpr):
             self.file.refuse(
                 node,
                 _(
