@@ -674,10 +674,12 @@ class _ConstexprCheck:
     def _check_not_handed_on(self, node: ast.Attribute | ast.Name) -> None:
         """Refuse a function of the language that is not called: the interpreter has others, and
         their text would say where the kernel runs."""
+        import triton.language as tl
+
         call = self.file.parents[node]
-        value = (
-            None if isinstance(call, ast.Call) and call.func is node else self.file.resolve(node)
-        )
+        if isinstance(call, ast.Call) and call.func is node:
+            return
+        value = self.file.resolve(node)
         if callable(value) and not isinstance(value, type | tl.constexpr):
             self.file.refuse(
                 node,
