@@ -1105,7 +1105,8 @@ ENDLESS = "\nprint('begun')\nwhile True:\n    pass\n"
         ("00a", ENDLESS, "did not end within 3 s"),
         ("03a", "\nimport os\nwhile True:\n    os.fork()\n", "asked for what the sandbox refuses"),
         ("03a", "\nimport os\nos._exit(3)\n", "ended its own process"),
-        ("03a", "\nprint(1 / 0)\n", ""),
+        ("03a", "\nprint(1 / 0)\n", "raises ZeroDivisionError when the file is imported"),
+        ("00a", "\nexit(1)\n", "raises SystemExit when the file is imported"),
         ("03a", "\nif __name__ == '__main__':\n    while True: pass\n", ""),
     ],
 )
@@ -1117,6 +1118,7 @@ def test_the_code_beside_the_entry_points_is_run_once_and_said(exercise, code, s
     assert (says in verdict.message) and bool(verdict.oddities) == bool(says)
     if says:
         assert says in verdict.oddities[0].words and verdict.oddities[0].line > text.count("\n")
+        assert verdict.oddities[0].for_author
 
 
 RIGHT_FUNCTIONS = [
