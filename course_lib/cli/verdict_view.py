@@ -14,11 +14,11 @@ from course_lib.base import paths
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import join_sentences
 from course_lib.catalog import Exercise
-from course_lib.grading.judging.causes import make_sentence
 from course_lib.grading.kind import find_kind
 from course_lib.grading.report import (
     Report,
     describe_count,
+    describe_count_place,
     format_count_value,
     list_count_rows,
     make_report,
@@ -152,7 +152,7 @@ def _counts(report: Report) -> list[Text]:
     for name, count in zip(names, report.counts, strict=True):
         if count.place != place:
             place = count.place
-            lines.append(Text(make_sentence(_("counted {place}").format(place=place)), "dim"))
+            lines.append(Text(describe_count_place(place), "dim"))
         numbers = "".join(
             f"  {format_count_value(value):>{width}}"
             for (_owner, value), width in zip(list_count_rows(count), widths, strict=True)

@@ -164,6 +164,11 @@ def describe_count(count: KernelCount) -> str:
     return _("{what}, at most {limit}").format(what=words, limit=format_count_value(count.limit))
 
 
+def describe_count_place(place: str) -> str:
+    """Say for which shape, or in which code, it is counted."""
+    return make_sentence(_("counted {place}").format(place=place))
+
+
 def format_count_value(value: float | None) -> str:
     """Return "?" for what was not counted."""
     return "?" if value is None else f"{value:.3g}" if value < 1000 else f"{value:,.0f}"

@@ -35,11 +35,11 @@ from course_lib.grading.public import (
     Report,
     Verdict,
     describe_count,
+    describe_count_place,
     find_kind,
     format_count_value,
     list_count_rows,
     make_report,
-    make_sentence,
     quote_line,
 )
 
@@ -292,11 +292,7 @@ def write_counts(counts: Sequence[KernelCount]) -> str:
             f"<table><caption>{html.escape(describe_count(count))}</caption>{bars}</table>"
         )
     where = "; ".join(html.escape(place) for place in places)
-    below = (
-        f"<small>{make_sentence(_('counted {place}').format(place=where))}</small>"
-        if counts
-        else ""
-    )
+    below = f"<small>{describe_count_place(where)}</small>" if counts else ""
     return f"<div class='course-counts'>{''.join(charts)}</div>{below}" if counts else ""
 
 
