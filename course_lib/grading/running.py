@@ -92,7 +92,6 @@ class Running:
         judged = judge_run(plans, run)
         # If the GPU cannot allocate rows 2^30 elements apart, the interpreter's result decides. The
         # child's own report is not evidence.
-        counted = any(plan.counted for plan in plans)
         unplaced = {
             n
             for n, j in enumerate(judged)
@@ -105,15 +104,15 @@ class Running:
         shared = any(plan.interleavings for plan in plans)
         if (
             shared
-            or counted
             or run.case is not None
             or all(j.passed or not (j.ran or j.raised) for j in judged)
         ):
             interpreted = interpreting.result()
-            run.counts = interpreted.counts
             for n in unplaced & interpreted.data.keys():
                 judged[n] = judge(plans[n], interpreted.data[n])
             unchecked = _add_faults(judged, interpreted)
+        if any(plan.counted for plan in plans):
+            run.counts = interpreting.result().counts
         forget_unwritten(judged)
         return run, judged, unchecked
 

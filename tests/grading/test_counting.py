@@ -20,7 +20,7 @@ from course_lib.base import paths
 from course_lib.catalog import texts
 from course_lib.cli.verdict_view import verdict_view
 from course_lib.exercises import find_parts
-from course_lib.grading import counting
+from course_lib.grading import counting, grade
 from course_lib.grading.check import check
 from course_lib.grading.execution import runner
 from course_lib.grading.execution.case_runner import name_counts
@@ -126,6 +126,21 @@ def test_a_file_that_is_not_attempted_shows_the_goal(own_exercises):
     verdict = check(catalog.get("07a"))
     assert verdict.status == NOT_ATTEMPTED
     assert [(c.yours, c.course, c.least) for c in verdict.counts] == [(None, 3, 2)]
+
+
+def test_on_a_gpu_the_interpreter_counts_beside_it(tmp_path, monkeypatch):
+    stock = runner.run
+
+    def run(kernels, plans, mode, *arguments, **named):
+        result = stock(kernels, plans, "cpu", *arguments, **named)
+        return replace(result, counts={}) if mode == "gpu" else result
+
+    monkeypatch.setattr(runner, "run", run)
+    file = tmp_path / "ex07a_layer_norm_forward.py"
+    wrong = texts.read_solution(catalog.get("07a")).replace("+ eps)", "+ 2 * eps)")
+    file.write_text(wrong.replace(*LOADED_AGAIN))
+    verdict, _judged = grade.grade(catalog.get("07a"), file, "gpu", 0, None, None)
+    assert verdict.cause != "extra_pass" and verdict.counts[0].yours == 4
 
 
 def test_hidden_cases_are_not_counted(tmp_path):
