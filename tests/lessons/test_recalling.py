@@ -50,12 +50,12 @@ def test_no_lesson_asks_what_the_one_before_it_asked_if_nothing_was_answered():
 
 
 def test_surprises_come_first_until_they_are_answered_well():
-    made = {"00-last": WRONG, "03-ones": WRONG, "04-halves": RIGHT}
-    assert set(choose("09", made)) == {"00-last", "03-ones"}
-    assert set(choose("09", made, {"05 03-ones": WRONG})) == {"00-last", "03-ones"}, (
+    made = {"00-last": WRONG, "03-tree": WRONG, "04-halves": RIGHT}
+    assert set(choose("09", made)) == {"00-last", "03-tree"}
+    assert set(choose("09", made, {"05 03-tree": WRONG})) == {"00-last", "03-tree"}, (
         "wrong again, so once more"
     )
-    assert "03-ones" not in choose("09", made, {"05 03-ones": WRONG, "06 03-ones": RIGHT})
+    assert "03-tree" not in choose("09", made, {"05 03-tree": WRONG, "06 03-tree": RIGHT})
 
 
 def test_a_lesson_that_is_opened_again_asks_the_same_two():
