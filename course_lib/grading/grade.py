@@ -14,12 +14,13 @@ from course_lib.base.translation import gettext as _
 from course_lib.base.translation import join_sentences
 from course_lib.catalog import Exercise, texts
 from course_lib.exercises import find_parts
+from course_lib.grading import counting
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.hidden import Secret
 from course_lib.grading.cases.plan import Part, Plan
 from course_lib.grading.execution import runner
 from course_lib.grading.judging.causes import make_sentence
-from course_lib.grading.judging.compiled import Compilation, CompilerFailure
+from course_lib.grading.judging.compiled import Compilation, CompilerFailure, start_report
 from course_lib.grading.judging.judge import Judged
 from course_lib.grading.kind import find_kind, find_mode
 from course_lib.grading.plans import describe_left_out, make_plans, make_second_plans
@@ -71,6 +72,8 @@ def grade(
         return _write_not_attempted(exercise, path, mode), []
     plans = make_plans(exercise, seed, secret)
     hidden = secret is not None
+    if not hidden:
+        plans = counting.mark_counted(exercise, plans)
     running = Running(kernels, mode, limits, len(places.split_lines(text)) if hidden else None)
     compilation = Compilation(kernels, plans, name) if find_mode(mode).asks_compiler else None
     take = None
@@ -78,8 +81,15 @@ def grade(
         take = FirstFailure(plans, tell_first_failure, compilation).take
     judge_plans = judge_shuffled if kind.shuffles_cases else Running.judge_all
     # A person who is told of the first failure waits for the verdict.
-    if compilation and tell_first_failure is not None:
-        compilation.ask()
+    reports = {}
+    if tell_first_failure is not None:
+        if compilation:
+            compilation.ask()
+        if not hidden and (find_mode(mode).asks_compiler or find_mode(mode).compiles):
+            reports = {
+                entry_point: start_report(kernels, launch, name)
+                for entry_point, launch in counting.list_compiled(exercise).items()
+            }
     run, judged, unchecked = judge_plans(running, plans, take)
     if compilation and not all(j.passed for j in judged):
         compilation.stop()
@@ -99,6 +109,10 @@ def grade(
             verdict, running, exercise, plans, secret, writer, compilation
         )
     verdict = _note_oddities(verdict, kernels, exercise)
+    if not hidden:
+        compiled = {entry_point: coming.result() for entry_point, coming in reports.items()}
+        counts = counting.list_counts(exercise, plans, run.counts, compiled)
+        verdict = replace(verdict, counts=counts)
     return verdict, [*judged, *others]
 
 
@@ -144,7 +158,8 @@ def _write_not_attempted(exercise: Exercise, path: Path, mode: str) -> Verdict:
         "{file} is still as the course wrote it. Fill in the parts marked {mark}, then check again."
     )
     message = message.format(file=paths.shown(path), mark=mark)
-    return Verdict(exercise.id, NOT_ATTEMPTED, "not_attempted", message, mode=mode)
+    counts = counting.list_uncounted(exercise)
+    return Verdict(exercise.id, NOT_ATTEMPTED, "not_attempted", message, mode=mode, counts=counts)
 
 
 def _run_again(

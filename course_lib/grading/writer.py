@@ -268,7 +268,8 @@ class VerdictWriter:
     def _find_cause(self, failed: list[Judged]) -> str:
         if self.parts is not None:
             return diagnosis.find_plain_cause(self.judged, self.parts)
-        if self.first is None or any(j.changes_input for j in failed):
+        interleaved = any(j.fault and j.fault.kind.group is Group.INTERLEAVED for j in failed)
+        if self.first is None or interleaved or any(j.changes_input for j in failed):
             return diagnosis.find_cause(self.judged, find_parts(self.exercise))
         return next(
             (j.fault.kind.cause for j in failed if j.fault and j.has_minor_fault), "right_only_once"
