@@ -63,6 +63,8 @@ class _PlanData:
     calls: dict[str, tuple[int, int | None]]
     alike: tuple[str, ...]
     empty_loads: int | None
+    meetings: int | None
+    counted: bool
     sample: tuple[int, ...]
     kernel_under_test: str
 

@@ -3,6 +3,7 @@ learner's copy holds nothing of a hidden case."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import subprocess
@@ -21,7 +22,10 @@ from course_lib.classroom import appeal, case_files, checking
 from course_lib.classroom.grade_class import ClassOptions, find_best_tier, grade_class
 from course_lib.classroom.record import Attempt
 from course_lib.cli import app
+from course_lib.grading import replay
+from course_lib.grading.cases.buffers import Tensor
 from course_lib.grading.cases.hidden import Secret
+from course_lib.grading.cases.plan import Expected, Plan
 from course_lib.grading.judging.judge import Judged
 from course_lib.grading.plans import make_plans
 from course_lib.grading.verdict import FAIL
@@ -233,6 +237,18 @@ def test_a_file_is_kept_as_long_as_a_mark_counts_it(tmp_path):
     )
     (second,) = (home / "out" / "files").iterdir()
     assert second.read_bytes() == b"# 3\n", "with --anew nothing counts the first any more"
+
+
+def test_every_field_of_a_case_is_written_or_made_anew():
+    """A field that a plan gets later would else be lost without a word."""
+
+    def list_names(kind):
+        return {field.name for field in dataclasses.fields(kind)}
+
+    apart = {"case", "tensors", "expected", "inputs", "derive"}
+    assert list_names(Plan) - apart == list_names(replay._PlanData) - {"tensors"}
+    assert list_names(Tensor) - {"values", "offset"} == list_names(replay._TensorData)
+    assert list_names(Expected) - {"values", "allowed"} == list_names(replay._Manner)
 
 
 @pytest.mark.parametrize("exercise", catalog.exercises().values(), ids=lambda exercise: exercise.id)
