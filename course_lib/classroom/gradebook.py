@@ -47,8 +47,9 @@ class Mark:
     :meth:`Verdict.as_dict` without seconds; if there is none, ``reason`` explains it. ``graded``
     has the grader's points. ``by_hand`` has the teacher's decision, which replaces them: points,
     "excused", or "" for none. ``comment`` is the teacher's comment. ``late`` says in words how late
-    the file is, or is "". ``published`` names the published solution that the file is nearer to
-    than the exercise makes it, or is "".
+    the file is by somebody who knows, or is ""; ``late_unsure`` says it by a clock that nobody
+    vouches for, or that there is none. ``published`` names the published solution that the file is
+    nearer to than the exercise makes it, or is "".
     """
 
     exercise: str
@@ -61,6 +62,7 @@ class Mark:
     by_hand: str = ""
     comment: str = ""
     late: str = ""
+    late_unsure: str = ""
     published: str = ""
 
     @property
@@ -89,7 +91,7 @@ class Row:
     """The gradebook's row of one learner.
 
     ``key`` is unique to the learner. ``submitted`` is the time of the submission, or None if it is
-    not known. ``late`` says in words which exercises are late, or is "". ``address`` is the
+    not known. ``address`` is the
     learner's e-mail address, and ``feedback_prefix`` the beginning of the names under which the
     system that the submission is from takes feedback files back; both are "" if not known.
     """
@@ -100,7 +102,6 @@ class Row:
     login: str
     marks: tuple[Mark, ...]
     submitted: datetime | None = None
-    late: str = ""
     problem: str = ""
     notes: tuple[str, ...] = ()
     source: str = ""
@@ -111,6 +112,18 @@ class Row:
     @property
     def points(self) -> float:
         return sum(mark.points or 0.0 for mark in self.marks)
+
+    @property
+    def late(self) -> str:
+        """The exercises that are late, in words; "" if none is."""
+        return _name_exercises((mark.exercise, mark.late) for mark in self.marks)
+
+    @property
+    def late_or_unsure(self) -> str:
+        """The exercises that are late, or are by a clock that nobody vouches for, in words."""
+        return _name_exercises(
+            (mark.exercise, mark.late or mark.late_unsure) for mark in self.marks
+        )
 
     @property
     def required(self) -> list[Mark]:
@@ -176,6 +189,15 @@ class Row:
         return sum(mark.status == PASS for mark in self.required)
 
 
+def _name_exercises(words_of_exercises: Iterable[tuple[str, str]]) -> str:
+    """Return each text behind the exercises that it is about; "" for no text."""
+    exercises: dict[str, list[str]] = {}
+    for exercise, words in words_of_exercises:
+        if words:
+            exercises.setdefault(words, []).append(exercise)
+    return "; ".join(f"{', '.join(names)}: {words}" for words, names in exercises.items())
+
+
 def write_gradebook(
     rows: Iterable[Row], exercises: Sequence[Exercise], possible: Sequence[float]
 ) -> Iterator[str]:
@@ -212,7 +234,8 @@ def write_gradebook(
         yield _join(
             [
                 row.learner, row.id, row.login, row.source,
-                row.submitted.isoformat(timespec="seconds") if row.submitted else "", row.late,
+                row.submitted.isoformat(timespec="seconds") if row.submitted else "",
+                row.late_or_unsure,
                 format_points(row.points), format_points(row.possible), str(row.passed),
                 *(cell for mark in row.marks for cell in ((format_points(mark.points),
                     mark.status) if mark.shown else ("", ""))),
@@ -281,6 +304,7 @@ def write_results(rows: Iterable[Row]) -> Iterator[str]:
         person = {"learner": row.learner, "id": row.id, "login": row.login}
         for mark in row.shown:
             values = {name: getattr(mark, name) for name in names}
+            values["late"] = mark.late or mark.late_unsure
             if mark.status == NO_FILE:
                 values["reason"] = mark.reason or row.problem
             yield json.dumps(person | values, ensure_ascii=False) + "\n"

@@ -94,13 +94,8 @@ class Marker:
             self._mark(person, exercise, free_days.get(exercise.id, 0))
             for exercise in self.record.exercises
         )
-        late: dict[str, list[str]] = {}
-        for mark in marks:
-            if mark.late:
-                late.setdefault(mark.late, []).append(mark.exercise)
         return Row(
             person.key, person.learner, person.id, person.login, marks, read_time(person.submitted),
-            "; ".join(f"{', '.join(names)}: {words}" for words, names in late.items()),
             person.problem, self._describe_notes(person), person.source,
             person.predictions, person.address, person.feedback_prefix,
         )  # fmt: skip
@@ -233,12 +228,13 @@ class Marker:
         reason = person.reasons.get(exercise.id, "")
         if reason == person.problem:
             reason = ""  # the row says it once for all exercises
-        late = ""
+        late = late_unsure = ""
         if attempt is not None:
-            graded, reason, late = (
+            graded, reason, late, late_unsure = (
                 self._grade(person, exercise, attempt, verdict, free_days),
                 attempt.fault or attempt.reason,
                 self._describe_late(person, exercise, attempt, free_days),
+                self._describe_unsure_time(person, exercise, attempt),
             )
             status = verdict["status"] if verdict else NOT_GRADED if graded is None else ERROR
             reason = reason or (_LOST if graded is None else "")
@@ -264,6 +260,7 @@ class Marker:
             by_hand,
             word.comment,
             late,
+            late_unsure,
             published,
         )
 
@@ -321,7 +318,8 @@ class Marker:
     def _describe_late(
         self, person: Person, exercise: Exercise, attempt: Attempt, free_days: int
     ) -> str:
-        """Say how late a file is, by which clock, and what it costs; "" if it is not late."""
+        """Say how late a file is by the teacher or a system, and what it costs; "" if it is not
+        late."""
         teachers_days = self._find_word(person, exercise).late
         days = self._count_days(person, exercise, attempt)
         if days:
@@ -338,12 +336,17 @@ class Marker:
             return "marked late by the system that it comes from" + (
                 unknown if self.rules.late else ""
             )
-        if attempt.vouched:
+        return ""
+
+    def _describe_unsure_time(self, person: Person, exercise: Exercise, attempt: Attempt) -> str:
+        """Say how late a file is by a clock that nobody vouches for, or that there is none; "" if
+        somebody knows better."""
+        teachers_days = self._find_word(person, exercise).late
+        if teachers_days is not None or attempt.marked_late or attempt.vouched:
             return ""
         if days := self._count_days_by_clock(attempt):
-            clock = _describe_clock(attempt)
             cost = ", which takes no points off" if self.rules.late else ""
-            return f"{format_count(days, 'day')} late by {clock}{cost}"
+            return f"{format_count(days, 'day')} late by {_describe_clock(attempt)}{cost}"
         if attempt.due and not attempt.time and self.rules.late:
             return f"whether it is late is not known: {attempt.clock}"
         return ""

@@ -181,7 +181,7 @@ class _ClassPage:
     def add(self, row: Row, page: str) -> None:
         person = {
             "learner": row.learner, "file": page, "points": row.points, "possible": row.possible,
-            "passed": row.passed, "late": row.late,
+            "passed": row.passed, "late": row.late_or_unsure,
         }  # fmt: skip
         self.people.append(person)
         if not row.problem and all(

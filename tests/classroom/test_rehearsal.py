@@ -141,3 +141,8 @@ def test_a_class_has_the_cells_that_a_hand_works_out(tmp_path, write):
         [name, *(rows[name][column] for column in columns)] for name, *_ in expected
     ] == expected
     assert len(rows) == len(expected)
+    late = {name for name, _week in LATE}
+    pages = {name: next((out / "reports").glob(f"{name.replace(' ', '-')}-*")) for name in rows}
+    assert {name for name, page in pages.items() if "Late:" in page.read_text()} == late, (
+        "what is not known about the time is for the teacher alone"
+    )
