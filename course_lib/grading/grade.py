@@ -51,7 +51,8 @@ def grade(
     """Return the verdict on the file at ``path``, and the judged cases, or no cases if nothing was
     run.
 
-    If a smaller failing case was found to show, it is the last. With a secret,
+    If the verdict shows a case that is none of the exercise's, a smaller one or one of the second
+    run, it is the last. With a secret,
     ``tell_first_failure`` is not called and nothing is timed: a grade must not depend on the
     machine.
 
@@ -99,33 +100,36 @@ def grade(
         exercise, paths.shown(path), text, judged, run, mode, hidden, search=search
     )
     verdict = writer.write()
+    others = [] if writer.smaller is None else [writer.smaller]
     if verdict.passed:
         left_out = describe_left_out(exercise, plans)
         message = join_sentences(verdict.message, unchecked, left_out)
         verdict = replace(verdict, message=message)
-        verdict = _look_again(verdict, running, exercise, plans, secret, writer, compilation)
+        verdict, others = _look_again(
+            verdict, running, exercise, plans, secret, writer, compilation
+        )
     verdict = _note_oddities(verdict, kernels, exercise)
     if not hidden:
         compiled = {entry_point: coming.result() for entry_point, coming in reports.items()}
         counts = counting.list_counts(exercise, plans, run.counts, compiled)
         verdict = replace(verdict, counts=counts)
-    return verdict, judged if writer.smaller is None else [*judged, writer.smaller]
+    return verdict, [*judged, *others]
 
 
 def _look_again(
     verdict: Verdict, running: Running, exercise: Exercise, plans: list[Plan],
     secret: Secret | None, writer: VerdictWriter,
     compilation: Compilation | None,
-) -> Verdict:  # fmt: skip
+) -> tuple[Verdict, list[Judged]]:  # fmt: skip
     """Return the pass, or another verdict if a second run, the compiler or the timing contradicts
-    it."""
+    it; and the case of the second run that the verdict shows, if it shows one."""
     if compilation:
         compilation.ask()
     if (again := _run_again(running, exercise, plans, secret, writer)) is not None:
         return again
     if compilation and (refused := _ask_compiler(compilation, writer)) is not None:
-        return refused
-    return _time(exercise, verdict, writer)
+        return refused, []
+    return _time(exercise, verdict, writer), []
 
 
 def _describe_reset(exercise: Exercise) -> str:
@@ -164,9 +168,9 @@ def _run_again(
     plans: list[Plan],
     secret: Secret | None,
     first: VerdictWriter,
-) -> Verdict | None:
-    """Return a verdict if a second run shows a fault that the first did not; None if it agrees with
-    the pass.
+) -> tuple[Verdict, list[Judged]] | None:
+    """Return a verdict, and the case that it shows, if a second run shows a fault that the first
+    did not; None if it agrees with the pass.
 
     With a secret, the second run's case and numbers are drawn from the secret alone, so that no
     file can influence them. Without one, the case is always the same and the submitted code
@@ -189,7 +193,7 @@ def _run_again(
     verdict = VerdictWriter(
         exercise, first.file, first.text, judged, run, running.mode, first.hidden, first
     ).write()
-    return None if verdict.passed else verdict
+    return None if verdict.passed else (verdict, [j for j in judged if j.is_shown])
 
 
 def _ask_compiler(compilation: Compilation, writer: VerdictWriter) -> Verdict | None:
@@ -212,7 +216,7 @@ def _note_oddities(verdict: Verdict, kernels: Kernels, exercise: Exercise) -> Ve
     if finding is not None:
         line, words = finding
         oddities += (
-            Oddity(line, _("code outside of what is checked {words}").format(words=words)),
+            Oddity(line, _("code outside of what is checked {words}").format(words=words), True),
         )
         beside = _(
             "Beside this, the code at line {line}, outside of what is checked, {words}."

@@ -125,11 +125,13 @@ class Place(_Shown):
 class Oddity(_Shown):
     """Something unusual in a line of a submission; ``line`` is 0 for the whole file.
 
-    It is no fault, but an instructor may want to look at it.
+    It is no fault, but an instructor may want to look at it. ``for_author`` is true if its author
+    should know it, too: the file does not do what its author thinks.
     """
 
     line: int
     words: str
+    for_author: bool = False
 
 
 @dataclass(frozen=True)
@@ -242,10 +244,10 @@ def from_dict(data: dict) -> Verdict:
         }
         first = Finding(**first | numbers | {"inputs": tuple(first.get("inputs", {}).items())})
     texts = {
-        name: data[name]
-        for name in ("exercise", "status", "cause", "message", "mode", "seconds", "printed")
+        name: data[name] for name in ("exercise", "status", "cause", "message", "mode", "printed")
     }
     texts |= {name: data.get(name, "") for name in ("hidden", "headline", "question", "common")}
+    texts["seconds"] = data.get("seconds", 0.0)  # a class's journal keeps no durations
     oddities = tuple(Oddity(**oddity) for oddity in data.get("oddities", ()))
     counts = tuple(KernelCount(**count) for count in data.get("counts", ()))
     place = None if place is None else Place(**place)

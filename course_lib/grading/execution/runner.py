@@ -168,12 +168,10 @@ def run_rest(kernels: Kernels, mode: str) -> tuple[int, str] | None:
     if answer.stage is Stage.STARTING or (raised is None and answer.exit_code == 0):
         return None
     if raised is not None:
-        refused = raised.type == "PermissionError"
-        return (
-            (raised.line or kernels.rest_line, _("asked for what the sandbox refuses"))
-            if refused
-            else None
-        )
+        words = _("raises {type} when the file is imported").format(type=raised.type)
+        if raised.type == "PermissionError":
+            words = _("asked for what the sandbox refuses")
+        return raised.line or kernels.rest_line, words
     words = _(_ENDS.get(answer.cause_of_end, _ENDED))
     return kernels.rest_line, words.format(seconds=f"{_REST_SECONDS:g}")
 
