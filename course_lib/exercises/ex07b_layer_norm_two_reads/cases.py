@@ -15,6 +15,7 @@ from course_lib.exercises.wrong_formulas import (
     list_stream_models,
     stream_blocks,
 )
+from course_lib.grading.cases.counts import Count, Quantity
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 
 
@@ -65,6 +66,10 @@ def _stream_blocks(p: Plan, **changes: Any) -> Outputs:
 
 PARTS = {
     "layer_norm_two_reads_kernel": Part(
-        BLOCKED_CASES, partial(make_plan, resident=False, reads=2), _list_two_read_models
+        BLOCKED_CASES,
+        partial(make_plan, resident=False, reads=2),
+        _list_two_read_models,
+        counts=(Count(Quantity.READS, course=2, least=2, tensor="x"),),
+        counted_case="many blocks",
     )
 }
