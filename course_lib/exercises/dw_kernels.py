@@ -75,7 +75,7 @@ SHARED_BUFFER_CASES = (
         partials=2),
     make_buffer_case("transposed", 5, 36, 64, "{partials}, dy is a transposed matrix", partials=2),
     make_buffer_case("a NaN row", 4, 19, 32,
-        "{partials}, dy holds a NaN in row 1: it must stay in buffer 1", partials=2),
+        "{partials}, row 0 of dy begins with NaN, which must stay in buffer 0", partials=2),
     make_buffer_case("an Inf row", 4, 19, 32,
         "{partials}, dy holds an Inf in row 1: it must stay in buffer 1", partials=2, orders=1),
     make_buffer_case("far rows", 4, 17, 32, "{partials}, rows 1.5 * 2^30 elements apart", mean=1.0,

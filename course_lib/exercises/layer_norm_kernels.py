@@ -64,7 +64,7 @@ BLOCKED_CASES = (
     make_case("tiny eps", 3, 96, 32),
     make_case("zeros", 4, 17, 8),
     make_case("constant row", 2, 20, 8),
-    make_case("mean 1000", 2, 768, 256),
+    make_case("mean 1000", 2, 600, 512, "the mean is 1000 times the spread, 424 padded lanes"),
     make_case("mean 10000", 2, 255, 64),
     *list_far_out(3001, 512),
     make_case("fp16", 3, 129, 64),
@@ -116,7 +116,7 @@ def make_plan(
                 "fp32",
                 infinite=case.has_bad_row,
             ),
-            "rstd": make_expected(want.rstd, scale * want.rstd, "fp32", free=case.has_bad_row),
+            "rstd": make_expected(want.rstd, scale * want.rstd, "fp32", free_row=case.bad_row),
         }
     return Plan(
         case, kernel, (-(-case.M // case.rows),), tensors, tuple(arguments),

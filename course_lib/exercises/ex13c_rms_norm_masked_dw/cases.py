@@ -103,7 +103,7 @@ CASES = (
     _walk("expanded", 9, 50, 64, rows=2, chunk=4, partials=3, resident=2, orders=1),
     _walk("transposed", 9, 36, 64, rows=2, chunk=4, partials=3, resident=2, orders=1),
     _walk("far columns", 3, 4, 16, rows=2, chunk=2, partials=2, resident=2, orders=1),
-    _walk("a NaN row", 9, 19, 32, "dy holds a NaN in row 1, which counts",
+    _walk("a NaN row", 9, 19, 32, "row 0 of dy, which counts, begins with NaN",
         "a NaN is taken for padding", rows=2, chunk=2, partials=5, resident=2, orders=1),
     _walk("an Inf row", 9, 19, 32, "dy holds an Inf in row 1, which counts", rows=2, chunk=2,
         partials=5, resident=2, orders=1),
