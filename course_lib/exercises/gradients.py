@@ -137,6 +137,7 @@ def compute_hat(inputs: Inputs, which: str) -> np.ndarray:
         "x": lambda: x,
         "deviation": lambda: x - mean,  # never scaled
         "scaled": lambda: x * rstd,  # no mean subtracted
+        "mean not scaled": lambda: x * rstd - mean,
         "scaled twice": lambda: (x - mean) * rstd**2,
         "swapped": lambda: (x - rstd) * mean,
         # RMSNorm with a mean taken out

@@ -38,6 +38,7 @@ from course_lib.exercises.wrong_formulas import (
     list_eps_models,
     list_rounded_outputs,
     list_scaled_eps_models,
+    list_sweep_models,
     repeat_first_row,
     square_deviation,
     square_lanes,
@@ -151,6 +152,8 @@ def list_models() -> Iterator[tuple[str, Model]]:
     for sweeps, (cause, columns) in product(("both", "mean", "variance"), WRONG_STEPS):
         yield cause, partial(_compute_wrong, sweeps=sweeps, add=add_up_columns(columns))
     yield from vary_formula("mask_missing", other=PADDING, padding=[False, True])
+    yield from list_sweep_models(_compute_wrong)
+    yield "shift_left_in", _leave_first_out
     names = (("x",), ("w", "b"), ("w",), ("b",))
     yield from vary(_take_from_block, "another_block", names=names, block=SAME_BLOCKS)
     yield from vary_formula(
@@ -187,6 +190,12 @@ def list_models() -> Iterator[tuple[str, Model]]:
         lambda p: dict(zip(("y", "rstd", "mean"), _compute_wrong(p).values(), strict=True)),
     )
     yield "same_row", lambda p: _compute_wrong(repeat_first_row(p, "x"))
+
+
+def _leave_first_out(p: Plan) -> Outputs:
+    """Return a mean of the distances from the first element of each row, and the rest right."""
+    right = _compute_wrong(p)
+    return right | {"mean": right["mean"] - p.inputs["x"][:, 0]}
 
 
 def _take_from_block(p: Plan, names: tuple[str, ...], block: tuple[bool, float]) -> Outputs:

@@ -17,8 +17,8 @@ from course_lib.exercises.dw_kernels import (
     expect_sums,
     has_short_steps,
     list_chunks,
+    list_misplaced_models,
     list_right_chunks,
-    take_first_statistics,
 )
 from course_lib.exercises.gradients import draw_backward_inputs, place_by_rows, save_statistics
 from course_lib.exercises.tensors import place_statistic, widen_inputs
@@ -203,10 +203,7 @@ def _list_masked_models() -> Iterator[tuple[str, Model[SharedCase]]]:
                 name: values for name, values in model(p).items() if name in p.expected
             },
         )
-    yield (
-        "statistics_of_another_row",
-        lambda p: _compute_dw(take_first_statistics(p, ("rstd",)), _list_kept(p)),
-    )
+    yield from list_misplaced_models(lambda p: _compute_dw(p, _list_kept(p)), ("rstd",))
 
 
 def _list_kept(p: Plan[SharedCase]) -> list[np.ndarray]:

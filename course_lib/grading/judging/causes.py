@@ -920,6 +920,11 @@ CAUSES: dict[str, Cause] = {
         "the rows of a partial sum are not the ones asked for",
         "Write down the rows that program 1 should take, and those that yours takes.",
     ),
+    "sums_of_the_other": Cause(
+        "dw and db are made of the same sums",
+        "One of the two is right. Which partial sums does the other need, and through which pointer"
+        " do you load them?",
+    ),
     "dw_and_db_swapped": Cause(
         "dw and db have changed places",
         "Which of the two sums holds xhat, and through which pointer do you store it?",
