@@ -415,8 +415,8 @@ while len(tree) > 1:
 assert find("03-tree").answer == str(int(total.item())) and total.item() == tree[0] == 4096 and tree.dtype == np.float16
 
 # %% [markdown]
-# Squares break in either order: the largest fp16 number is 65504, and 300² is 90000. One rule covers both:
-# **convert to fp32 first, round at the end.**
+# Squares break in either order: 300² is infinite in fp16. One rule covers both: **convert to fp32
+# first, round at the end.**
 
 
 # %% tags=["step"]
