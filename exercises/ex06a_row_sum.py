@@ -8,7 +8,8 @@ The row may be longer than BLOCK, and N need not be a multiple of BLOCK. Columns
 stride_x elements apart, and row * stride_x can pass 2^31. x is fp32, fp16 or bf16. y is fp32: a sum of half-precision
 numbers may need more digits, and more range, than any of them.
 
-A lane can keep a sum of its own through the whole row; then the lanes meet once, at the end, and not in every step.
+Let each lane keep a sum of its own through the whole row, and let the lanes meet after the loop. The check counts the
+meetings of the lanes (tl.sum and its like): a row may have two, however long it is.
 
 The course launches the kernel for you. Check with the panel in lesson 06, or with `course check 06a` in a terminal.
 """

@@ -2,7 +2,9 @@
 
 BLOCK is a power of two no smaller than N, so a row fits the program's registers and is loaded once. A program takes a
 tile of ROWS rows: tensors of shape (ROWS, BLOCK), reductions along axis 1. M need not be a multiple of ROWS, N need not
-equal BLOCK. Everything else is as in 07a: fp32 inside, mean and rstd saved, row offsets in 64 bits.
+equal BLOCK. Everything else is as in 07a: fp32 inside, mean and rstd saved, row offsets in 64 bits. No element of x may
+be read twice. The check also says what a compiler for an H100 makes of the kernel: its registers, what it spills, and its
+load instructions.
 
 The course launches the kernel for you. Check with the panel in lesson 08, or with `course check 08a` in a terminal.
 """
@@ -20,8 +22,13 @@ def layer_norm_resident_kernel(
     BLOCK: tl.constexpr,    # power of two >= N
 ):
     cols = tl.arange(0, BLOCK)
-    # YOUR CODE, about 2 lines: rows: the row numbers of this program. mask: which places of the tile hold an element?
+    rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    # YOUR CODE, 1 line: mask: which places of the tile hold an element?
 
     # YOUR CODE, about 4 lines: Load the tile of x; then mean, deviation and rstd of each row.
 
-    # YOUR CODE, about 6 lines: w and b; then store y, mean and rstd.
+    w = tl.load(w_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)
+    b = tl.load(b_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)
+    # YOUR CODE, 1 line: y: the tile of the result, in fp32.
+    tl.store(y_ptr + rows[:, None] * stride_y + cols[None, :], y.to(y_ptr.dtype.element_ty), mask=mask)
+    # YOUR CODE, about 2 lines: Store mean and rstd of the rows that exist.

@@ -2,7 +2,9 @@
 
 BLOCK is a power of two no smaller than N, so a row fits the program's registers and is loaded once. A program takes a
 tile of ROWS rows: tensors of shape (ROWS, BLOCK), reductions along axis 1. M need not be a multiple of ROWS, N need not
-equal BLOCK. Everything else is as in 07a: fp32 inside, mean and rstd saved, row offsets in 64 bits.
+equal BLOCK. Everything else is as in 07a: fp32 inside, mean and rstd saved, row offsets in 64 bits. No element of x may
+be read twice. The check also says what a compiler for an H100 makes of the kernel: its registers, what it spills, and its
+load instructions.
 
 The course launches the kernel for you. Check with the panel in lesson 08, or with `course check 08a` in a terminal.
 """
@@ -20,9 +22,9 @@ def layer_norm_resident_kernel(
     BLOCK: tl.constexpr,    # power of two >= N
 ):
     cols = tl.arange(0, BLOCK)
-    # BEGIN SOLUTION
-    #: rows: the row numbers of this program. mask: which places of the tile hold an element?
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
+    # BEGIN SOLUTION
+    #: mask: which places of the tile hold an element?
     mask = (rows < M)[:, None] & (cols < N)[None, :]
     # END SOLUTION
 
@@ -34,12 +36,15 @@ def layer_norm_resident_kernel(
     rstd = tl.rsqrt(tl.sum(deviation * deviation, axis=1) / N + eps)
     # END SOLUTION
 
-    # BEGIN SOLUTION
-    #: w and b; then store y, mean and rstd.
     w = tl.load(w_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)
     b = tl.load(b_ptr + cols, mask=cols < N, other=0.0).to(tl.float32)
+    # BEGIN SOLUTION
+    #: y: the tile of the result, in fp32.
     y = deviation * rstd[:, None] * w[None, :] + b[None, :]
+    # END SOLUTION
     tl.store(y_ptr + rows[:, None] * stride_y + cols[None, :], y.to(y_ptr.dtype.element_ty), mask=mask)
+    # BEGIN SOLUTION
+    #: Store mean and rstd of the rows that exist.
     tl.store(mean_ptr + rows, mean, mask=rows < M)
     tl.store(rstd_ptr + rows, rstd, mask=rows < M)
     # END SOLUTION

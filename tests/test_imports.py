@@ -90,7 +90,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "bench": {"base", "kernels", "norms", "norms.reference"},
     "tuning": {"base", "compiler", "kernels", "bench"},
     "grading.verdict": {"base"},
-    "grading.cases": {"base", "launching", "tuning"},
+    "grading.cases": {"base", "compiler", "launching", "tuning"},
     "grading.kind": {"base", "launching", "sandbox"},  # imports the kinds by name
     "grading.submission": {"base", "catalog", "sandbox", "grading.verdict", "grading.kind"},
     "grading.execution": {"base", "compiler", "interpreter", "launching", "norms", "sandbox",
@@ -99,7 +99,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "grading.kind", "grading.submission", "grading.verdict"},
     "grading.kinds": {"base", "launching", "sandbox", "grading.kind", "grading.submission",
         "grading.judging"},
-    "exercises": {"base", "catalog", "norms.reference", "norms.statistics", "tuning",
+    "exercises": {"base", "catalog", "compiler", "norms.reference", "norms.statistics", "tuning",
         "grading.cases", "grading.judging"},
     "grading": {
         "base", "catalog", "compiler", "launching", "sandbox", "tuning", "grading.verdict",

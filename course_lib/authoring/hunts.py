@@ -42,7 +42,7 @@ _MOST_LINES = 3
 # the mistake is obvious.
 _CAUSES = {
     "undefined_name", "kernel_raised", "shapes_differ", "time_limit", "would_not_compile",
-    "extra_pass",
+    "extra_pass", "lanes_meet_often",
     "work_not_shared", "right_only_once", "input_changed",
     "output_read_first", "not_written", "statistics_not_saved",
 }  # fmt: skip

@@ -1,8 +1,9 @@
-"""A small character-level transformer with an exchangeable norm, its training text, a training
-loop, and text samples from the model.
+"""A small character-level transformer with an exchangeable norm and an exchangeable loss, its
+training text, a training loop, and text samples from the model.
 
 Lesson 14 trains it from one seed with PyTorch's norm, with the learner's and with broken ones, and
-compares the losses on a part of the text that is held out. It is a plain decoder with norms before
+compares the losses on a part of the text that is held out. Lesson 18 trains it with the learner's
+norm and loss. It is a plain decoder with norms before
 attention, before the multilayer perceptron and before the output. The text is ``text/fables.txt``;
 ``text/LICENCE.txt`` names its source and licence.
 
@@ -21,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -98,13 +100,28 @@ class Transformer(nn.Module):
         self.norm = norm(size.channels)
         self.head = nn.Linear(size.channels, vocabulary)
 
-    def forward(self, codes: Tensor) -> Tensor:
-        """Return logits, shape (batch, context, vocabulary), for codes of shape (batch,
-        context)."""
+    def compute_states(self, codes: Tensor) -> Tensor:
+        """Return what the last linear layer gets, shape (batch, context, channels), for codes of
+        shape (batch, context)."""
         x = self.tokens(codes) + self.positions.weight[: codes.shape[1]]
         for block in self.blocks:
             x = block(x)
-        return self.head(self.norm(x))
+        return self.norm(x)
+
+    def forward(self, codes: Tensor) -> Tensor:
+        """Return logits, shape (batch, context, vocabulary), for codes of shape (batch,
+        context)."""
+        return self.head(self.compute_states(codes))
+
+
+# takes a Transformer (or what wraps one), codes and targets, each of the two of shape (batch,
+# context), and returns the mean loss in nats per character, with its graph
+Loss = Callable[[Any, Tensor, Tensor], Tensor]
+
+
+def compute_cross_entropy(model: nn.Module, codes: Tensor, targets: Tensor) -> Tensor:
+    """Return PyTorch's mean cross entropy of the model's logits, in fp32."""
+    return F.cross_entropy(model(codes).flatten(0, 1).float(), targets.flatten())
 
 
 @dataclass(frozen=True)
@@ -208,6 +225,7 @@ def train(
     seed: int = 0,
     rate: float = 2e-2,
     autocast: torch.dtype | None = None,
+    compute_loss: Loss = compute_cross_entropy,
 ) -> Iterator[float]:
     """Train in place with AdamW, and yield the loss of each step in nats per character. The rate
     falls to a tenth along a cosine.
@@ -226,7 +244,7 @@ def train(
     ):
         with _few_threads(size):
             with torch.autocast(device.type, dtype=autocast, enabled=autocast is not None):
-                loss = F.cross_entropy(model(codes).flatten(0, 1).float(), targets.flatten())
+                loss = compute_loss(model, codes, targets)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -247,14 +265,20 @@ def _few_threads(size: ModelSize) -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def learn(model: nn.Module, corpus: Corpus, steps: int, size: ModelSize = TOY) -> Iterator[float]:
+def learn(
+    model: nn.Module,
+    corpus: Corpus,
+    steps: int,
+    size: ModelSize = TOY,
+    compute_loss: Loss = compute_cross_entropy,
+) -> Iterator[float]:
     """Train in place like :func:`train`, and yield after each step the loss on held-out text, in
     nats per character.
 
     The loss is the mean over the same 8 pieces each time, so the curve has no noise from single
     batches.
     """
-    for _loss in train(model, corpus.training, steps, size):
+    for _loss in train(model, corpus.training, steps, size, compute_loss=compute_loss):
         yield loss_on(model, corpus.held_out, size, windows=8)
 
 
@@ -288,7 +312,7 @@ def loss_on(model: nn.Module, text: Text, size: ModelSize = TOY, *, windows: int
         batches(text, replace(size, batch=windows), seed=1, device=next(model.parameters()).device)
     )
     with _few_threads(size):
-        return F.cross_entropy(model(codes).flatten(0, 1).float(), targets.flatten()).item()
+        return compute_cross_entropy(model, codes, targets).item()
 
 
 @torch.no_grad()

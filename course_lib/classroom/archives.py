@@ -55,6 +55,9 @@ WANTED = re.compile(r"(?i:ex\d\d[a-z](?![a-z0-9]).*\.py)|progress\.json")
 _MEANT = re.compile(
     r"(?:ex(?:ercise)?)?[-_ ]?\d{1,2}[-_ ]?[a-z](?![a-z0-9]).*\.(?:py|txt|ipynb)", re.IGNORECASE
 )
+# the exercise that such a name means
+_GUESSED = re.compile(r"(?:ex(?:ercise)?)?[-_ ]?(\d{1,2})[-_ ]?([a-z])(?![a-z0-9])", re.IGNORECASE)
+MOST_MISNAMED = 50  # limit on the files with wrong names that are read of an archive
 # names in an archive of a whole class, as Canvas and Moodle pack it
 _OF_A_CLASS = re.compile(r".*(?:_assignsubmission_|_\d+_\d+_ex\d\d[a-z]).*")
 # folders of the course, or of the system that packed the archive, whose files have the names of
@@ -69,13 +72,15 @@ class Member:
     """A file of a submission.
 
     ``path`` is its path in the submission, with "/". ``time`` is in seconds since 1970, from the
-    archive if the file is ``packed`` in one, else from the disk.
+    archive if the file is ``packed`` in one, else from the disk. ``unwanted`` explains why the file
+    does not count under its name, or is "".
     """
 
     path: str
     data: bytes
     time: float
     packed: bool = False
+    unwanted: str = ""
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,12 @@ def explain_unwanted(path: PurePosixPath) -> str:
     if path.name.lower().endswith(".ipynb"):
         return "is a notebook; what is graded is the .py file of exercises/"
     return "is not named as the course names its files (ex07a_NAME.py)"
+
+
+def guess_exercise(path: PurePosixPath) -> str:
+    """Return the id that a name such as ``7a.py`` or ``ex7a_norm.txt`` means, "07a"; else ""."""
+    match = _GUESSED.match(path.name)
+    return f"{int(match[1]):02}{match[2].lower()}" if match else ""
 
 
 def is_skipped(folder: PurePosixPath) -> bool:
@@ -158,8 +169,9 @@ def _check_answer(answer: Any, name: str) -> Unpacked:
                 _cut(m["path"]),
                 base64.b64decode(m["data"], validate=True)[:FILE_BYTES],
                 _clean_time(m["time"]),
+                unwanted=explain_unwanted(PurePosixPath(_cut(m["path"]))),
             )
-            for m in answer["members"][:MOST_WANTED]
+            for m in answer["members"][: MOST_WANTED + MOST_MISNAMED]
         )
         notes = tuple(_cut(note) for note in answer["notes"][:20])
         problem = f"{name} {_cut(answer['problem'])}" if answer["problem"] else ""
@@ -227,6 +239,7 @@ class _Gathered:
         self.members: list[Member] = []
         self.left_out: dict[str, list[str]] = {}
         self.count = 0
+        self.misnamed = 0
 
     def look_at(self, name: str, why_not: str) -> PurePosixPath | None:
         """Return the path of a member if it is to be read, else None. Note every member that points
@@ -247,11 +260,14 @@ class _Gathered:
             ).append(name)
         elif is_wanted(path):
             if not why_not:
-                if len(self.members) >= MOST_WANTED:
+                if len(self.members) - self.misnamed >= MOST_WANTED:
                     raise _TooMuch(f"has more than {MOST_WANTED} exercise files")
                 return path
             self.left_out.setdefault(why_not, []).append(name)
         elif why := explain_unwanted(path):
+            if not why_not and self.misnamed < MOST_MISNAMED:
+                self.misnamed += 1
+                return path
             self.left_out.setdefault(why, []).append(name)
         return None
 

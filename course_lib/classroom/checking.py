@@ -8,8 +8,9 @@ import hashlib
 import json
 import platform
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from course_lib import __version__, catalog
 from course_lib.base import paths
@@ -18,6 +19,9 @@ from course_lib.base.files import TemporaryFolder
 from course_lib.base.installation import environment_fault, find_version
 from course_lib.grading.check import check
 from course_lib.grading.verdict import Verdict
+
+if TYPE_CHECKING:
+    from course_lib.grading.judging.judge import Judged
 
 # the packages that can change a verdict; a change to the rest of the course does not make a class
 # be checked again
@@ -63,9 +67,11 @@ class FileAnswer:
     fault: str = ""
 
 
-def check_request(request: Request) -> FileAnswer:
+def check_request(
+    request: Request, take_cases: Callable[[list[Judged]], None] | None = None
+) -> FileAnswer:
     """Check one file as ``course check --secret-file`` does. Faults of the submission or of the
-    machine become part of the answer."""
+    machine become part of the answer. ``take_cases`` is that of :func:`check`."""
     started = time.monotonic()
     if request.version != grader_version():
         return FileAnswer(
@@ -84,8 +90,9 @@ def check_request(request: Request) -> FileAnswer:
             file.write_bytes(request.data)
             folder_name = f"{paths.shown(folder)}/"
             verdict = check(
-                exercise, file, mode=request.mode, secret=request.secret, required_tier=request.tier
-            )
+                exercise, file, mode=request.mode, secret=request.secret,
+                required_tier=request.tier, take_cases=take_cases,
+            )  # fmt: skip
     except EnvironmentFault as fault:
         return FileAnswer(None, time.monotonic() - started, str(fault))
     except OSError as error:

@@ -4,6 +4,8 @@ If a rule had to decide, a note in the learner's report says so:
 
 - Of several submissions by one learner, only the latest counts. A submission without exercise files
   never counts before one with some.
+- A file whose name only hints at an exercise (``07a.py``) is not read, unless the teacher accepts
+  such names; then it counts if it is the only one for an exercise without a file of the right name.
 - Of several different files for one exercise, the first of these differences decides: a file with
   the course's name; a file in a folder ``exercises``; the file in the higher folder; the later
   file; the last by name.
@@ -11,14 +13,16 @@ If a rule had to decide, a note in the learner's report says so:
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import stat
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 
-from course_lib.base.files import read_plain_file
+from course_lib import catalog
+from course_lib.base.files import NoPlainFile, read_plain_file
 from course_lib.base.installation import environment_fault
 from course_lib.base.text import make_visible_line
 from course_lib.catalog import Exercise
@@ -26,6 +30,7 @@ from course_lib.classroom.archives import (
     FILE_BYTES,
     Member,
     explain_unwanted,
+    guess_exercise,
     is_archive,
     is_skipped,
     is_wanted,
@@ -45,13 +50,30 @@ _NAME = re.compile(r"(?P<id>ex\d\d[a-z])(?![a-z0-9])[^.]*", re.IGNORECASE)
 _APPENDED = re.compile(r"(?:[-_ ]?\((?P<one>\d{1,4})\)|[-](?P<two>\d{1,4})| copy)$", re.IGNORECASE)
 
 
+@dataclass(frozen=True)
+class Misnamed:
+    """A file that is not read because of its name. ``exercise`` is the id that the name hints at,
+    or "", and ``why`` says what is wrong with the name."""
+
+    path: str
+    exercise: str
+    why: str
+
+    @property
+    def note(self) -> str:
+        guess = f"; by its name it is probably {self.exercise}" if self.exercise else ""
+        return f"{self.path}: not read, it {self.why}{guess}"
+
+
 @dataclass
 class Collected:
     """The parts of one learner's submission that count.
 
     ``files`` has by exercise the file that counts, ``refused`` the reason why the file for an
-    exercise cannot be read. ``problem`` explains why nothing could be read at all. ``notes`` has
-    other remarks for the teacher. ``progress`` is the content of the learner's progress file.
+    exercise cannot be read, ``misnamed`` the files that are not read because of their names.
+    ``problem`` explains why nothing could be read at all. ``notes`` has other remarks for the
+    teacher; of a remark on one exercise, ``subjects`` has the exercise. ``progress`` is the content
+    of the learner's progress file.
     ``time`` orders the submissions of one learner: it is the latest time on this disk of the files
     that count, or of their archives, in seconds since 1970; 0 if there is no file. ``others`` names
     the first Python files and notebooks that belong to no exercise.
@@ -60,20 +82,36 @@ class Collected:
     entry: Entry
     files: dict[str, Member] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
+    misnamed: list[Misnamed] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    subjects: dict[str, str] = field(default_factory=dict)
     problem: str = ""
     progress: bytes | None = None
     time: float = 0.0
     others: list[str] = field(default_factory=list)
 
+    def note(self, words: str, exercise: str) -> None:
+        """Add a remark on one exercise, or on all if it is ""."""
+        self.notes.append(words)
+        if exercise:
+            self.subjects[words] = exercise
 
-def collect(submissions: Submissions, exercises: Collection[Exercise]) -> Collected:
+
+def collect(
+    submissions: Submissions, exercises: Collection[Exercise], accept_names: bool = False
+) -> Collected:
     """Return the files for ``exercises`` that one learner handed in. The content of a submission
     never causes an exception.
 
+    Args:
+        accept_names: whether a file counts whose name only hints at an exercise, if it is the only
+            one.
+
     Raises: EnvironmentFault or OSError if this machine cannot read files or unpack archives.
     """
-    all_collected = [_collect_entry(entry, exercises) for entry in submissions.entries]
+    all_collected = [
+        _collect_entry(entry, exercises, accept_names) for entry in submissions.entries
+    ]
     if len(all_collected) == 1:
         return all_collected[0]
     # the latest submission, but one without exercise files never counts before one with some
@@ -110,7 +148,7 @@ def read_clock(entry: Entry, member: Member) -> Clock:
     of the learner's machine, of a copy or of a clone.
     """
     if entry.submitted:
-        return Clock(entry.submitted, MAPPING_CLOCK, vouched=True)
+        return Clock(entry.submitted, entry.clock or MAPPING_CLOCK, vouched=True)
     if entry.marks_late:
         return Clock(0.0, entry.clockless, vouched=True)
     if member.packed:
@@ -125,7 +163,7 @@ def _describe_sources(entry: Entry) -> str:
     return " + ".join(make_visible_line(source.path.name) for source in entry.sources) or "nothing"
 
 
-def _collect_entry(entry: Entry, exercises: Collection[Exercise]) -> Collected:
+def _collect_entry(entry: Entry, exercises: Collection[Exercise], accept_names: bool) -> Collected:
     collected = Collected(entry, notes=list(entry.notes), problem=entry.problem)
     if entry.problem:
         return collected
@@ -137,14 +175,24 @@ def _collect_entry(entry: Entry, exercises: Collection[Exercise]) -> Collected:
             times.append(time)
     ids = {exercise.id: exercise for exercise in exercises}
     candidates: dict[str, list[int]] = {}
+    hinting: dict[str, list[int]] = {}
     for number, member in enumerate(members):
         if PurePosixPath(member.path).name == "progress.json":
             collected.progress = member.data
+        elif member.unwanted:
+            hinting.setdefault(_guess_exercise(member.path), []).append(number)
         elif (member_id := _find_exercise(member.path)) in ids:
             candidates.setdefault(member_id, []).append(number)
     for exercise_id in sorted(candidates):
         _choose(ids[exercise_id], [members[n] for n in candidates[exercise_id]], collected)
         collected.refused.pop(exercise_id, None)
+    for exercise_id in sorted(hinting):
+        misnamed = [members[n] for n in hinting[exercise_id]]
+        if accept_names and exercise_id in ids and exercise_id not in candidates:
+            misnamed = _accept_name(ids[exercise_id], misnamed, collected)
+        collected.misnamed += [Misnamed(m.path, exercise_id, m.unwanted) for m in misnamed]
+    for entry_misnamed in collected.misnamed:
+        collected.note(entry_misnamed.note, entry_misnamed.exercise)
     counted = {id(member) for member in collected.files.values()}
     collected.time = max(
         (time for member, time in zip(members, times, strict=True) if id(member) in counted),
@@ -154,14 +202,38 @@ def _collect_entry(entry: Entry, exercises: Collection[Exercise]) -> Collected:
         collected.notes[_MOST_NOTES:] = [
             f"and {len(collected.notes) - _MOST_NOTES} more such things"
         ]
-    if not members and not collected.refused and not collected.problem:
-        holds = f"; it holds {', '.join(collected.others)}" if collected.others else ""
-        collected.problem = (
-            collected.notes.pop(0)
-            if collected.notes
-            else f"there is no exercise file (ex07a_NAME.py) in it{holds}"
-        )
+    is_empty = all(member.unwanted and id(member) not in counted for member in members)
+    if is_empty and not collected.refused and not collected.problem:
+        collected.problem = _find_problem(collected)
     return collected
+
+
+def _find_problem(collected: Collected) -> str:
+    """Return why there is no file in a submission, and take that away from the notes."""
+    notes = [misnamed.note for misnamed in collected.misnamed] or collected.notes
+    if notes:
+        collected.notes.remove(problem := notes[0])
+        return problem
+    holds = f"; it holds {', '.join(collected.others)}" if collected.others else ""
+    return f"there is no exercise file (ex07a_NAME.py) in it{holds}"
+
+
+def _guess_exercise(path: str) -> str:
+    """Return the exercise that a wrong name hints at; "" if there is none of that name."""
+    guess = guess_exercise(PurePosixPath(path))
+    return guess if guess in catalog.exercises() else ""
+
+
+def _accept_name(exercise: Exercise, misnamed: list[Member], collected: Collected) -> list[Member]:
+    """Let the only file that may be one of an exercise count as that; return those that do not
+    count. Copies with the same bytes are one file."""
+    code = [member for member in misnamed if member.data and member.path[-6:].lower() != ".ipynb"]
+    if len({member.data for member in code}) != 1:
+        return misnamed
+    collected.files[exercise.id] = code[0]
+    collected.refused.pop(exercise.id, None)
+    collected.note(f"{code[0].path} counts as {exercise.file}.py (--accept-names)", exercise.id)
+    return [member for member in misnamed if member.data != code[0].data]
 
 
 def _find_exercise(path: str) -> str:
@@ -174,9 +246,7 @@ def _choose(exercise: Exercise, members: list[Member], collected: Collected) -> 
     collected.files[exercise.id] = chosen
     if any(member.data != chosen.data for member in members):
         paths = ", ".join(sorted(member.path for member in members))
-        collected.notes.append(
-            f"{exercise.id}: {len(members)} files ({paths}); {chosen.path} counts"
-        )
+        collected.note(f"{len(members)} files ({paths}); {chosen.path} counts", exercise.id)
 
 
 def _rank(exercise: Exercise, member: Member) -> tuple:
@@ -222,7 +292,7 @@ def _read_file(
         if member := _read_member(path, name, collected):
             yield member, member.time
     elif why := explain_unwanted(name):
-        collected.notes.append(f"{make_visible_line(name.name)}: not read, it {why}")
+        yield _read_misnamed(path, name, why), status.st_mtime
     elif not collected.notes:
         collected.notes.append(f"{make_visible_line(name.name)} is no exercise file")
 
@@ -233,10 +303,7 @@ def _read_archive(
     unpacked = unpack(path)
     collected.notes += [*unpacked.notes, *([unpacked.problem] if unpacked.problem else [])]
     for member in unpacked.members:
-        yield (
-            Member(f"{before}{member.path}", member.data, member.time, packed=True),
-            status.st_mtime,
-        )
+        yield (replace(member, path=f"{before}{member.path}", packed=True), status.st_mtime)
 
 
 def _read_member(path: Path, name: PurePosixPath, collected: Collected) -> Member | None:
@@ -258,6 +325,14 @@ def _read_member(path: Path, name: PurePosixPath, collected: Collected) -> Membe
         collected.refused[_find_exercise(str(name))] = why
         collected.notes.append(why)
         return None
+
+
+def _read_misnamed(path: Path, name: PurePosixPath, why: str) -> Member:
+    """Return a file whose name does not count, without its bytes if it cannot be read."""
+    data = b""
+    with contextlib.suppress(PermissionError, NoPlainFile):
+        data = read_plain_file(path, FILE_BYTES)
+    return Member(make_visible_line(str(name)), data, path.lstat().st_mtime, unwanted=why)
 
 
 def _read_folder(folder: Path, collected: Collected) -> Iterator[tuple[Member, float]]:
@@ -282,7 +357,7 @@ def _read_folder(folder: Path, collected: Collected) -> Iterator[tuple[Member, f
             if member := _read_member(path, name, collected):
                 yield member, member.time
         elif why := explain_unwanted(name):
-            collected.notes.append(f"{make_visible_line(str(name))}: not read, it {why}")
+            yield _read_misnamed(path, name, why), status.st_mtime
         elif name.suffix in (".py", ".ipynb") and len(collected.others) < _MOST_OTHERS:
             collected.others.append(make_visible_line(str(name)))
 

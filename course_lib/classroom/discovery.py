@@ -1,7 +1,8 @@
 """The learners of a class and the places of their submissions, found in the folder that a learning
 platform's download makes.
 
-This module opens folders only, and no files. It recognises four layouts by the names in the folder:
+This module opens folders only, and of files only Gradescope's list of submissions. It recognises
+five layouts by the names in the folder:
 
 - Canvas, "Download Submissions": flat files ``doejane_12345_67890_ex07a_layer_norm_forward.py``
   with the numbers of the user and of the file; ``doejane_LATE_12345_...`` if the file was late
@@ -10,6 +11,8 @@ This module opens folders only, and no files. It recognises four layouts by the 
   versions add ``_`` at the end), or files whose names begin so; ``Group
   A_77_assignsubmission_file`` for a group, and no number for learners who are in no group
   (``mod/assign/classes/downloader.php`` of moodle/moodle);
+- Gradescope, "Export Submissions": folders ``submission_12345``, and ``submission_metadata.yml``
+  with names, numbers, addresses, times and groups (:mod:`gradescope_export`);
 - cloned repositories ``assignment-username``, each with a folder ``exercises``, as GitHub Classroom
   made them until 2026-08-28;
 - plain: one folder or archive per learner, with the learner's name.
@@ -31,6 +34,7 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.text import make_visible_line, shorten
 from course_lib.classroom.archives import is_archive, name_without_suffix
+from course_lib.classroom.gradescope_export import METADATA, Exported, Submitter, read_metadata
 from course_lib.classroom.own_word import read_table
 from course_lib.classroom.weeks import read_moment
 
@@ -47,9 +51,10 @@ MOODLE = re.compile(
     r"(?P<name>.+?)(?:_(?P<id>\d+))?_assignsubmission_(?P<kind>[a-z0-9]+)_?(?P<rest>.*)"
 )
 _LONGEST = 120  # limit on the characters of a name
-_MAP_COLUMNS = ("learner", "path", "id", "login", "submitted")
+_MAP_COLUMNS = ("learner", "path", "id", "login", "submitted", "email")
 _CANVAS_CLOCK = "Canvas's download has no times"
 _MOODLE_CLOCK = "Moodle's download has no times"
+_GRADESCOPE_CLOCK = "Gradescope's time"
 _CLONE_CLOCK = "a clone has the time of cloning"
 _KINDS = {
     stat.S_IFLNK: "a symbolic link, which is not followed",
@@ -80,7 +85,9 @@ class Entry:
     ``learner`` is the name as it is shown. ``id`` and ``login`` match the learner to a gradebook;
     they are empty if the layout does not tell them. ``late`` is true if the system marks the
     submission as late, ``marks_late`` if it marks late submissions at all. ``submitted`` is its
-    time in seconds since 1970 if a mapping has it, else 0.
+    time in seconds since 1970 if the system or a mapping, named by ``clock``, says it, else 0.
+    ``address`` is the learner's e-mail address, and ``feedback_prefix`` the beginning of the names
+    under which the system takes feedback files back; both are empty if the layout does not tell.
     ``clockless`` explains why the times of the files on this disk are not the times of submission,
     or is "". ``problem`` explains why the submission cannot be read, or is "". ``notes`` has other
     remarks for the teacher.
@@ -94,6 +101,9 @@ class Entry:
     late: bool = False
     marks_late: bool = False
     submitted: float = 0.0
+    clock: str = ""
+    address: str = ""
+    feedback_prefix: str = ""
     clockless: str = ""
     problem: str = ""
     notes: tuple[str, ...] = ()
@@ -142,6 +152,7 @@ def _is_stray(path: Path) -> bool:
     return (
         _is_plain(path)
         and not is_archive(path.name)
+        and path.name != METADATA
         and not any(p.fullmatch(path.name) for p in patterns)
     )
 
@@ -173,18 +184,21 @@ def _read_folder(folder: Path) -> list[Entry]:
         if name not in {source.path.name for entry in canvas for source in entry.sources}
     ]
     moodle = _read_moodle(folder, other_names)
-    other_names = [name for name in other_names if not MOODLE.fullmatch(name)]
-    if (
-        not canvas
-        and not moodle
-        and all(re.match(r"ex\d\d[a-z]_", name) or name == "manifest.json" for name in other_names)
+    gradescope = _read_gradescope(folder) if METADATA in other_names else []
+    exported = {METADATA, *(source.path.name for entry in gradescope for source in entry.sources)}
+    other_names = [
+        name for name in other_names if not MOODLE.fullmatch(name) and name not in exported
+    ]
+    found = [*canvas, *moodle, *gradescope]
+    if not found and all(
+        re.match(r"ex\d\d[a-z]_", name) or name == "manifest.json" for name in other_names
     ):
         raise CourseError(
             f"{paths.shown(folder)} holds exercise files: it is one learner's submission, not a"
             " class. Name the folder above it, with one sub-folder or archive a learner."
         )
     other_names = [name for name in other_names if not _is_stray(folder / name)]
-    if not canvas and not moodle and not other_names:
+    if not found and not other_names:
         raise CourseError(
             f"there is no submission in {paths.shown(folder)}, but only"
             f" {', '.join(map(make_visible_line, names[:3]))}."
@@ -192,7 +206,7 @@ def _read_folder(folder: Path) -> list[Entry]:
     if len(names) == 1:
         _refuse_nested(folder, names[0])
     prefix = _find_classroom_prefix(folder, other_names)
-    return [*canvas, *moodle, *(_read_plain(folder / name, prefix) for name in other_names)]
+    return [*found, *(_read_plain(folder / name, prefix) for name in other_names)]
 
 
 def _refuse_nested(folder: Path, name: str) -> None:
@@ -207,6 +221,8 @@ def _refuse_nested(folder: Path, name: str) -> None:
         for each in names
         if MOODLE.fullmatch(each) or (CANVAS.fullmatch(each) and _is_plain(inner / each))
     }
+    if METADATA in names:
+        several = set(names) - {METADATA}
     # one learner's submission has an exercise once or twice; three files of it come from several
     # learners
     if not several:
@@ -260,6 +276,7 @@ def _read_canvas(folder: Path, names: Sequence[str]) -> list[Entry]:
                 learner_name,
                 id=number,
                 marks_late=True,
+                feedback_prefix="" if online else name.removesuffix(match["rest"]),
                 clockless=_CANVAS_CLOCK,
             ),
         )
@@ -288,8 +305,18 @@ def _read_moodle(folder: Path, names: Sequence[str]) -> list[Entry]:
             continue
         key, path = match["id"] or match["name"], folder / name
         name_of = clean_name(match["name"])
+        number = match["id"] or ""
+        # Moodle takes the second part between "_" for the number
+        prefix = f"{match['name'].replace('_', ' ')}_{number}_assignsubmission_file_"
         entry = entries.setdefault(
-            key, Entry(f"moodle {key}", name_of, id=match["id"] or "", clockless=_MOODLE_CLOCK)
+            key,
+            Entry(
+                f"moodle {key}",
+                name_of,
+                id=number,
+                feedback_prefix=prefix if number else "",
+                clockless=_MOODLE_CLOCK,
+            ),
         )
         if match["kind"] != "file":
             description = (
@@ -311,6 +338,32 @@ def _read_moodle(folder: Path, names: Sequence[str]) -> list[Entry]:
                 entry, sources=(*entry.sources, SubmissionSource(path, match["rest"]))
             )
     return list(entries.values())
+
+
+def _read_gradescope(folder: Path) -> list[Entry]:
+    """Return an entry per member of each group: each has a mark of their own, as in Gradescope."""
+    return [
+        _make_exported_entry(folder, exported, person)
+        for exported in read_metadata(folder / METADATA)
+        for person in exported.submitters
+    ]
+
+
+def _make_exported_entry(folder: Path, exported: Exported, person: Submitter) -> Entry:
+    path = folder / exported.folder
+    others = [other.name or other.email for other in exported.submitters if other != person]
+    return Entry(
+        f"gradescope {person.sid or person.email or person.name}",
+        clean_name(person.name or person.email or person.sid),
+        (SubmissionSource(path, ""),),
+        id=clean_name(person.sid) if person.sid else "",
+        login=clean_name(person.email) if person.email else "",
+        submitted=exported.submitted,
+        clock=_GRADESCOPE_CLOCK,
+        address=clean_name(person.email) if person.email else "",
+        problem=_find_obstacle(path),
+        notes=(f"handed in together with {', '.join(map(clean_name, others))}",) if others else (),
+    )
 
 
 def _find_classroom_prefix(folder: Path, names: Sequence[str]) -> str:
@@ -409,6 +462,7 @@ def _read_row(folder: Path, cells: dict[str, str], where: str) -> Entry:
         number,
         login,
         submitted=submitted,
+        address=clean_name(cells["email"]) if cells.get("email") else "",
         problem=problem,
     )
 

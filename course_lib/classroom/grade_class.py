@@ -24,14 +24,21 @@ from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.files import open_private
 from course_lib.base.text import make_visible_line
 from course_lib.catalog import Exercise, edits, texts
-from course_lib.classroom import archives, checking, gradebook, reports, similarity
-from course_lib.classroom.collecting import Collected, collect, read_clock
+from course_lib.classroom import archives, checking, feedback, gradebook, reports, similarity
+from course_lib.classroom.collecting import Collected, Misnamed, collect, read_clock
 from course_lib.classroom.discovery import Submissions, clean_name, discover, list_strays
 from course_lib.classroom.engine import CheckAnswer, Engine, Job
 from course_lib.classroom.journal import Journal, describe_full_disk
 from course_lib.classroom.lateness import LateRule
 from course_lib.classroom.marking import Marker, weigh
-from course_lib.classroom.out_folder import JOURNAL, prepare_folder, take_secret, write_lines
+from course_lib.classroom.out_folder import (
+    JOURNAL,
+    forget_files,
+    keep_file,
+    prepare_folder,
+    take_secret,
+    write_lines,
+)
 from course_lib.classroom.own_word import MARKS, Word, read_words
 from course_lib.classroom.predictions import read_surprises
 from course_lib.classroom.record import Attempt, Person, Record, Rules, note_regrades, read_record
@@ -57,7 +64,8 @@ class ClassOptions:
     rule that is None is taken from earlier runs, or else has its default. ``change_rules`` permits
     rules that differ from those of earlier runs. ``anew`` discards the marks of earlier runs.
     ``also`` has folders of earlier classes: their files are compared with this class's, but not
-    graded.
+    graded. ``accept_names`` lets a file count whose name only hints at an exercise, if it is the
+    only one.
     """
 
     only: tuple[str, ...] = ()
@@ -73,6 +81,7 @@ class ClassOptions:
     anew: bool = False
     tier: str | None = None
     also: tuple[Path, ...] = ()
+    accept_names: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,6 +112,8 @@ class Graded:
     learner whom no earlier run had, with the absent learner whose name is much like it, or "";
     ``absent`` the learners of earlier runs of whom this run has nothing; both are empty in the
     first run. ``unsettled`` has learner and exercises of what is late by an unknown time.
+    ``misnamed`` has learner and file of what was not read because of its name, with the exercise
+    that the name hints at, or "".
     """
 
     out: Path
@@ -118,6 +129,7 @@ class Graded:
     new: tuple[tuple[str, str], ...] = ()
     absent: tuple[str, ...] = ()
     unsettled: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    misnamed: tuple[tuple[str, str, str], ...] = ()
 
 
 def grade_class(
@@ -169,7 +181,7 @@ def grade_class(
             record.rules = settle_rules(record.rules, options, out)
             record.asked |= asked_ids
             _refuse_namesakes(record, people)
-            words = read_words(out / MARKS, _list_names(record, people))
+            words = read_words(out / MARKS, list_names(record, people))
             tier = choose_tier(options.tier, (find_tier or find_best_tier)())
             secret = take_secret(out, options.secret_file)
             exercises = [
@@ -290,7 +302,7 @@ def settle_rules(before: Rules | None, options: ClassOptions, out: Path) -> Rule
     return rules
 
 
-def _list_names(record: Record, people: Sequence[Submissions]) -> list[tuple[str, set[str]]]:
+def list_names(record: Record, people: Sequence[Submissions] = ()) -> list[tuple[str, set[str]]]:
     """Return each learner's key, with the names that ``marks.csv`` may use: name, number, login,
     and each of them defused."""
     present = [person.learner.key for person in people]
@@ -319,6 +331,7 @@ class _Submission:
 
     person: Person
     attempts: dict[str, Attempt]
+    misnamed: list[Misnamed]
     fingerprints: dict[str, array[int]]  # arrays take far less memory than sets
 
 
@@ -337,7 +350,6 @@ class _Run:
         self.tier, self.secret, self.version = tier, secret, checking.grader_version()
         self.record, self.words, self.strays, self.earlier = record, words, strays, earlier
         self.mode = runtime.current().mode
-        self.setting = f"{self.version} {Secret(secret).fingerprint} {self.mode}"
         self.recheck = {catalog.get(name).id for name in options.recheck}
         self.present = [person.learner.key for person in people]
         self.before = list(record.people)
@@ -402,6 +414,11 @@ class _Run:
             new,
             absent,
             unsettled,
+            tuple(
+                (collected.person.learner, misnamed.path, misnamed.exercise)
+                for collected in self.known
+                for misnamed in collected.misnamed
+            ),
         )
 
     def _compare_with_before(self) -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:
@@ -422,7 +439,7 @@ class _Run:
         """Yield a job per file. Read one learner's submission after the other, so that only one
         learner's files are in memory."""
         for submissions in self.people:
-            collected = collect(submissions, self.exercises)
+            collected = self._collect(submissions)
             for name in [
                 name
                 for name, member in collected.files.items()
@@ -431,18 +448,23 @@ class _Run:
                 del collected.files[name]  # an optional task that nobody began was not handed in
             files, person = collected.files, self._describe(collected)
             attempts = self._list_attempts(collected, person)
-            self.known.append(_Submission(person, attempts, self._take_fingerprints(collected)))
+            self.known.append(
+                _Submission(
+                    person, attempts, collected.misnamed, self._take_fingerprints(collected)
+                )
+            )
             if not files:
                 self.done += 1
             for name, member in files.items():
-                owner = self._find_owner(person, name, member.data)
+                owner = find_owner(person, name, member.data)
                 self._parts.setdefault(attempts[name].key, []).append(Fraction(1, len(files)))
+                keep_file(self.out, member.data)
                 yield Job(
                     attempts[name].key,
                     checking.Request(
                         name,
                         member.data,
-                        self._find_secret(owner),
+                        derive_owners_secret(self.secret, owner),
                         self.tier,
                         self.mode,
                         self.version,
@@ -450,13 +472,8 @@ class _Run:
                     anew=name in self.recheck,
                 )
 
-    def _find_owner(self, person: Person, name: str, data: bytes) -> str:
-        """Return the key of the learner whose hidden cases the file is checked with; "" for the
-        unsolved text, checked once for all."""
-        return "" if _is_unsolved(name, data) else person.key
-
-    def _find_secret(self, owner: str) -> bytes:
-        return derive_secret(self.secret, owner) if owner else self.secret
+    def _collect(self, submissions: Submissions) -> Collected:
+        return collect(submissions, self.exercises, self.options.accept_names)
 
     def _list_attempts(self, collected: Collected, person: Person) -> dict[str, Attempt]:
         """Return the files that one learner handed in, by exercise, without their verdicts."""
@@ -466,8 +483,8 @@ class _Run:
             shared = {"due": due.timestamp() if due else 0.0, "marked_late": collected.entry.late}
             if member := collected.files.get(name):
                 clock = read_clock(collected.entry, member)
-                owner = make_visible_line(self._find_owner(person, name, member.data))
-                key = checking.make_key(name, member.data, f"{self.setting} {owner}")
+                owner = find_owner(person, name, member.data)
+                key = make_verdict_key(name, member.data, self.secret, self.mode, owner)
                 file = hashlib.sha256(member.data).hexdigest()
                 attempts[name] = Attempt(
                     file, key, self.version, time=clock.time, clock=clock.source,
@@ -507,23 +524,55 @@ class _Run:
         person.learner = entry.learner
         person.id = entry.id or person.id
         person.login = entry.login or person.login
+        person.address = entry.address or person.address
+        person.feedback_prefix = entry.feedback_prefix
         person.present = sorted({*person.present, *(exercise.id for exercise in self.exercises)})
         person.source = " + ".join(clean_name(source.path.name) for source in entry.sources)
-        person.problem, person.notes = collected.problem, list(collected.notes)
+        person.problem = collected.problem
+        person.notes |= self._sort_notes(collected)
+        person.reasons |= self._find_reasons(collected)
         if collected.progress is not None:
             person.predictions |= read_surprises(collected.progress) or {}
         return person
+
+    def _sort_notes(self, collected: Collected) -> dict[str, list[str]]:
+        """Return the notes by exercise. A note on the whole submission belongs to each exercise
+        that this run asks for."""
+        notes: dict[str, list[str]] = {exercise.id: [] for exercise in self.exercises}
+        required = [exercise.id for exercise in self.exercises if not exercise.optional]
+        for note in collected.notes:
+            subject = collected.subjects.get(note)
+            for name in [subject] if subject else required or list(notes):
+                notes.setdefault(name, []).append(note)
+        return notes
+
+    def _find_reasons(self, collected: Collected) -> dict[str, str]:
+        """Return for each exercise that this run asks for why there is no file, as far as the
+        submission tells; "" otherwise."""
+        misnamed = {m.exercise: m.note for m in collected.misnamed}
+        of_all = "" if misnamed else collected.problem
+        return {
+            exercise.id: "" if exercise.id in collected.files else misnamed.get(exercise.id, of_all)
+            for exercise in self.exercises
+        }
 
     def _add_to_record(self, faults: Mapping[str, str]) -> None:
         published = {exercise.id: self._list_published(exercise) for exercise in self.exercises}
         for collected in self.known:
             self.record.people[collected.person.key] = collected.person
             for name, attempt in collected.attempts.items():
-                words = similarity.describe_published(
-                    frozenset(collected.fingerprints.get(name, ())), published[name]
-                )
+                hashes = frozenset(collected.fingerprints.get(name, ()))
+                found = similarity.find_resemblance(hashes, published[name])
                 collected.person.add(
-                    name, replace(attempt, fault=faults.get(attempt.key, ""), published=words)
+                    name,
+                    replace(
+                        attempt,
+                        fault=faults.get(attempt.key, ""),
+                        published=found.words,
+                        published_share=found.shared,
+                        published_size=found.size,
+                        is_comparable=bool(hashes),
+                    ),
                 )
         earlier = [
             (name, self._take_fingerprints(collect(submissions, self.exercises)))
@@ -582,7 +631,7 @@ class _Run:
             for name in group.learners[:2]:
                 if name not in texts_by_name:
                     member = (
-                        collect(people[name], self.exercises).files.get(exercise.id)
+                        self._collect(people[name]).files.get(exercise.id)
                         if name in people
                         else None
                     )
@@ -604,6 +653,7 @@ class _Run:
         ]
         self.record.regrades += changed
         self.record.write(self.out)
+        forget_files(self.out, self.record.list_files())
         rows, exercises = _Rows(self.record, marker), self.record.exercises
         possible = [weigh(exercise, marker.rules.weights) for exercise in exercises]
         write_lines(self.out / GRADEBOOK, gradebook.write_gradebook(rows, exercises, possible))
@@ -613,8 +663,29 @@ class _Run:
         write_lines(self.out / SIMILAR, gradebook.write_similar(self.record.alike))
         for exercise in self.exercises:
             self._show_alike(exercise)
-        reports.write_reports(self.out, rows, exercises, self.record.alike, self.strays)
+        reports.write_reports(
+            self.out, rows, exercises, self.record.alike, self.strays, marker.count_forced()
+        )
+        feedback.write_feedback(self.out, rows, {known.person.key for known in self.known})
         return len(changed)
+
+
+def find_owner(person: Person, exercise_id: str, data: bytes) -> str:
+    """Return the key of the learner whose hidden cases a file is checked with; "" for the unsolved
+    text, which is checked once for all."""
+    return "" if _is_unsolved(exercise_id, data) else person.key
+
+
+def derive_owners_secret(secret: bytes, owner: str) -> bytes:
+    """Return the secret of the hidden cases of ``owner``, which :func:`find_owner` returned."""
+    return derive_secret(secret, owner) if owner else secret
+
+
+def make_verdict_key(exercise_id: str, data: bytes, secret: bytes, mode: str, owner: str) -> str:
+    """Return the journal's key of the verdict on a file by this grader, in this mode, with the
+    hidden cases of ``owner``."""
+    setting = f"{checking.grader_version()} {Secret(secret).fingerprint} {mode}"
+    return checking.make_key(exercise_id, data, f"{setting} {make_visible_line(owner)}")
 
 
 def _is_unsolved(exercise_id: str, data: bytes) -> bool:

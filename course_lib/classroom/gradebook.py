@@ -47,8 +47,8 @@ class Mark:
     :meth:`Verdict.as_dict` without seconds; if there is none, ``reason`` explains it. ``graded``
     has the grader's points. ``by_hand`` has the teacher's decision, which replaces them: points,
     "excused", or "" for none. ``comment`` is the teacher's comment. ``late`` says in words how late
-    the file is, or is "". ``published`` names the published solution that the file equals or
-    resembles, or is "".
+    the file is, or is "". ``published`` names the published solution that the file is nearer to
+    than the exercise makes it, or is "".
     """
 
     exercise: str
@@ -89,7 +89,9 @@ class Row:
     """The gradebook's row of one learner.
 
     ``key`` is unique to the learner. ``submitted`` is the time of the submission, or None if it is
-    not known. ``late`` says in words which exercises are late, or is "".
+    not known. ``late`` says in words which exercises are late, or is "". ``address`` is the
+    learner's e-mail address, and ``feedback_prefix`` the beginning of the names under which the
+    system that the submission is from takes feedback files back; both are "" if not known.
     """
 
     key: str
@@ -103,6 +105,8 @@ class Row:
     notes: tuple[str, ...] = ()
     source: str = ""
     predictions: dict[str, bool] = field(default_factory=dict)
+    address: str = ""
+    feedback_prefix: str = ""
 
     @property
     def points(self) -> float:
@@ -113,6 +117,25 @@ class Row:
         """The marks of the exercises that were asked for, which are all but those of optional
         tasks."""
         return [mark for mark in self.marks if not mark.optional]
+
+    @property
+    def missing(self) -> list[Mark]:
+        """The required marks without a file, of which there is nothing more to say."""
+        return [
+            mark
+            for mark in self.required
+            if mark.status == NO_FILE and not mark.reason and not mark.hand_words
+        ]
+
+    @property
+    def other_notes(self) -> list[str]:
+        """The notes that are not the reason of a mark."""
+        reasons = {
+            words
+            for mark in self.marks
+            for words in (mark.reason, f"{mark.exercise}: {mark.reason}")
+        }
+        return [note for note in self.notes if note not in reasons]
 
     @property
     def shown(self) -> list[Mark]:
@@ -257,12 +280,17 @@ def write_results(rows: Iterable[Row]) -> Iterator[str]:
     for row in rows:
         person = {"learner": row.learner, "id": row.id, "login": row.login}
         for mark in row.shown:
-            yield (
-                json.dumps(
-                    person | {name: getattr(mark, name) for name in names}, ensure_ascii=False
-                )
-                + "\n"
-            )
+            values = {name: getattr(mark, name) for name in names}
+            if mark.status == NO_FILE:
+                values["reason"] = mark.reason or row.problem
+            yield json.dumps(person | values, ensure_ascii=False) + "\n"
+
+
+def write_feedback_table(lines: Iterable[tuple[str, str, str, str]]) -> Iterator[str]:
+    """Yield the lines of ``feedback.csv``: learner, address, page, and its name in the zip."""
+    yield _join(["Student", "Address", "Page", "In feedback.zip"])
+    for line in lines:
+        yield _join(line)
 
 
 def write_regrades(lines: Iterable[dict[str, Any]]) -> Iterator[str]:

@@ -19,6 +19,10 @@ from course_lib.grading.kind import find_kind
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, PASS, from_dict
 
 _ABSENT = "no folder of before has anything of this learner for it; `--absent zero` gives 0"
+# A published solution is named only where the exercise leaves a choice. What more than this part of
+# a class hands in, the exercise forces; in a class of fewer files, every text with fewer hashes.
+_FORCED_PART = Fraction(1, 4)
+_SMALL_CLASS, _FORCED_SIZE = 8, 30
 _LOST = "its verdict is no longer in the journal; grade the folder with this file again"
 
 
@@ -80,6 +84,9 @@ class Marker:
         self.rules = record.rules
         self.find_verdict = find_verdict
         self.words = words
+        self._shares = {
+            exercise.id: self._list_shares(exercise.id) for exercise in record.exercises
+        }
 
     def make_row(self, person: Person) -> Row:
         free_days = self._spend_free_days(person)
@@ -94,9 +101,30 @@ class Marker:
         return Row(
             person.key, person.learner, person.id, person.login, marks, read_time(person.submitted),
             "; ".join(f"{', '.join(names)}: {words}" for words, names in late.items()),
-            person.problem, tuple(person.notes), person.source,
-            person.predictions,
+            person.problem, self._describe_notes(person), person.source,
+            person.predictions, person.address, person.feedback_prefix,
         )  # fmt: skip
+
+    def _describe_notes(self, person: Person) -> tuple[str, ...]:
+        """Return the remarks of all runs, each behind the exercises that it is about, unless that
+        is every exercise."""
+        exercises_of_note: dict[str, list[str]] = {}
+        for exercise in sorted(person.notes):
+            for note in person.notes[exercise]:
+                exercises_of_note.setdefault(note, []).append(exercise)
+        required = {exercise.id for exercise in self.record.exercises if not exercise.optional}
+        return tuple(
+            note if required <= set(exercises) else f"{', '.join(exercises)}: {note}"
+            for note, exercises in exercises_of_note.items()
+        )
+
+    def find_counted(self, person: Person, exercise: Exercise) -> tuple[Mark, Attempt | None]:
+        """Return the mark of one exercise, and the file that it was given for, if there is one."""
+        free_days = self._spend_free_days(person).get(exercise.id, 0)
+        return (
+            self._mark(person, exercise, free_days),
+            self._choose(person, exercise, free_days)[0],
+        )
 
     def summarize(self, person: Person) -> dict[str, dict[str, Any]]:
         """Return the data that the record keeps of each mark, by exercise. A later run explains
@@ -132,6 +160,37 @@ class Marker:
             and attempt.marked_late
             and not (attempt.vouched and attempt.time)
         ]
+
+    def _list_shares(self, exercise_id: str) -> list[float]:
+        """Return for each learner with a file that can be compared how near it comes to a published
+        text."""
+        shares = []
+        for person in self.record.people.values():
+            attempts = person.attempts.get(exercise_id, ())
+            if comparable := [a.published_share for a in attempts if a.is_comparable]:
+                shares.append(max(comparable))
+        return shares
+
+    def _is_forced(self, exercise_id: str, attempt: Attempt) -> bool:
+        """Return whether a file is no nearer to a published text than the exercise makes it."""
+        shares = self._shares[exercise_id]
+        if len(shares) < _SMALL_CLASS:
+            return attempt.published_size < _FORCED_SIZE
+        as_near = sum(share >= attempt.published_share for share in shares)
+        return as_near > _FORCED_PART * len(shares)
+
+    def count_forced(self) -> dict[str, int]:
+        """Return by exercise the number of learners whose files are as near to a published text as
+        the exercise makes them, and who are not marked for it."""
+        forced = {
+            exercise: sum(
+                any(a.published and self._is_forced(exercise, a) for a in attempts)
+                for person in self.record.people.values()
+                if (attempts := person.attempts.get(exercise))
+            )
+            for exercise in self._shares
+        }
+        return {exercise: count for exercise, count in forced.items() if count}
 
     def _find_word(self, person: Person, exercise: Exercise) -> Word:
         return self.words.get((person.key, exercise.id), Word())
@@ -171,7 +230,9 @@ class Marker:
         possible = weigh(exercise, self.rules.weights)
         status = NO_FILE
         graded: float | None = 0.0
-        reason = ""
+        reason = person.reasons.get(exercise.id, "")
+        if reason == person.problem:
+            reason = ""  # the row says it once for all exercises
         late = ""
         if attempt is not None:
             graded, reason, late = (
@@ -190,6 +251,8 @@ class Marker:
         elif word.points is not None:
             points, by_hand = word.points, format_points(word.points)
         published = attempt.published if attempt else ""
+        if attempt is not None and published and self._is_forced(exercise.id, attempt):
+            published = ""
         return Mark(
             exercise.id,
             status,

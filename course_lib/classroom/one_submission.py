@@ -129,8 +129,7 @@ def _describe_files(row: Row) -> str:
     """Return the notes on the submission as a whole, one per line, without the reasons of single
     exercises."""
     problem = [f"Nothing could be read. {row.problem}."] if row.problem else []
-    reasons = [mark.reason for mark in row.marks]
-    return "\n".join([*problem, *(f"{note}." for note in row.notes if note not in reasons)])
+    return "\n".join([*problem, *(f"{note}." for note in row.other_notes)])
 
 
 def _describe_test(mark: Mark) -> dict[str, Any]:

@@ -3,20 +3,25 @@ and the writing of its files."""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.base.files import make_private_folder, open_private
+from course_lib.base.files import make_private_folder, open_private, read_plain_file
 from course_lib.classroom.own_word import MARKS
 from course_lib.grading.cases.hidden import Secret, read_secret
 
 JOURNAL, SETTINGS, SECRET, IGNORE = "journal.jsonl", "class.json", "secret", ".gitignore"
+FILES = "files"  # the folder of the files that were marked, each under the hash of its bytes
 _VERSION = 1
+_MOST_BYTES = 2 << 20  # a file that was marked is smaller
 
 
 def prepare_folder(out: Path, folder: Path) -> None:
@@ -100,18 +105,57 @@ def write_lines(file: Path, lines: Iterable[str]) -> None:
     Raises: OSError if the disk is full or the folder cannot be written; the old file then stays as
     it was.
     """
+    with open_replacement(file) as out:
+        out.writelines(line.encode("utf-8", "backslashreplace") for line in lines)
+
+
+@contextlib.contextmanager
+def open_replacement(file: Path) -> Iterator[BinaryIO]:
+    """Open a file that replaces ``file`` once the block has ended without an exception. Only the
+    owner can read it.
+
+    Raises: OSError if the disk is full or the folder cannot be written; the old file then stays as
+    it was.
+    """
     part = file.with_name(_name_part(file.name))
     try:
-        with open(
-            part, "w", encoding="utf-8", errors="backslashreplace", newline="", opener=open_private
-        ) as out:
-            out.writelines(lines)
+        with open(part, "wb", opener=open_private) as out:
+            yield out
             out.flush()
             os.fsync(out.fileno())
         os.replace(part, file)
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def keep_file(out: Path, data: bytes) -> None:
+    """Keep a file that is marked, so that its mark can be explained as long as it counts.
+
+    Raises: OSError if the disk is full or the folder cannot be written.
+    """
+    folder = out / FILES
+    file = folder / hashlib.sha256(data).hexdigest()
+    if not file.exists():
+        make_private_folder(folder)
+        with open_replacement(file) as kept:
+            kept.write(data)
+
+
+def read_kept_file(out: Path, digest: str) -> bytes | None:
+    """Return the file that was marked under this hash; None if it is not kept, or was changed."""
+    try:
+        data = read_plain_file(out / FILES / digest, _MOST_BYTES)
+    except OSError:
+        return None
+    return data if hashlib.sha256(data).hexdigest() == digest else None
+
+
+def forget_files(out: Path, kept: Collection[str]) -> None:
+    """Remove the files that no mark counts any more; ``kept`` has the hashes of the others."""
+    for file in (out / FILES).glob("*"):
+        if file.name not in kept:
+            file.unlink()
 
 
 def _name_part(name: str) -> str:

@@ -7,7 +7,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,24 +87,13 @@ def read_words(
     """
     if not file.exists():
         return {}
-    called: dict[str, set[str]] = {}
-    for key, names in learners:
-        for name in names:
-            called.setdefault(name, set()).add(key)
+    keys_by_name = sort_by_name(learners)
     words: dict[tuple[str, str], Word] = {}
     lines: dict[tuple[str, str], str] = {}
     for where, cells in read_table(file, "the file", _COLUMNS[:3], _COLUMNS):
-        keys = called.get(cells["learner"], set())
-        if len(keys) != 1:
-            known_names = ", ".join(sorted(called)[:20])
-            problem = (
-                "which more than one learner is called; write the number or the login"
-                if keys
-                else f"whom the class does not have. It has: {known_names}"
-            )
-            raise CourseError(f"{where}: {cells['learner']!r}, {problem}.")
+        key = find_key(cells["learner"], keys_by_name, where)
         try:
-            place = (next(iter(keys)), catalog.get(cells["exercise"]).id)
+            place = (key, catalog.get(cells["exercise"]).id)
         except CourseError as error:
             raise CourseError(f"{where}: {error}") from None
         if place in words:
@@ -114,6 +103,32 @@ def read_words(
             )
         words[place], lines[place] = _read_word(cells, where), where
     return words
+
+
+def sort_by_name(learners: Iterable[tuple[str, Collection[str]]]) -> dict[str, set[str]]:
+    """Return the keys of the learners by each name that they are called by."""
+    keys_by_name: dict[str, set[str]] = {}
+    for key, names in learners:
+        for name in names:
+            keys_by_name.setdefault(name, set()).add(key)
+    return keys_by_name
+
+
+def find_key(name: str, keys_by_name: Mapping[str, set[str]], where: str) -> str:
+    """Return the key of the one learner who is called ``name``.
+
+    Raises: CourseError, which begins with ``where``, if there is none, or more than one.
+    """
+    keys = keys_by_name.get(name, set())
+    if len(keys) != 1:
+        known_names = ", ".join(sorted(keys_by_name)[:20])
+        problem = (
+            "which more than one learner is called; write the number or the login"
+            if keys
+            else f"whom the class does not have. It has: {known_names}"
+        )
+        raise CourseError(f"{where}: {name!r}, {problem}.")
+    return next(iter(keys))
 
 
 def _read_word(cells: dict[str, str], where: str) -> Word:

@@ -64,7 +64,9 @@ class Attempt:
     the file says when it came, or whether it is late: only then lateness costs points. The time of
     a file on a disk or in an archive is the learner's, or that of a copy. ``marked_late`` is true
     if the system calls the file late. ``published`` names the published solution that the file
-    equals or resembles, or is "".
+    equals or resembles, or is ""; ``published_share`` and ``published_size`` are those of
+    :class:`~course_lib.classroom.similarity.Resemblance`. ``is_comparable`` is true if the file has
+    enough code of its own to be compared.
     """
 
     file: str
@@ -77,6 +79,9 @@ class Attempt:
     due: float = 0.0
     marked_late: bool = False
     published: str = ""
+    published_share: float = 0.0
+    published_size: int = 0
+    is_comparable: bool = False
     vouched: bool = False
 
 
@@ -84,15 +89,20 @@ class Attempt:
 class Person:
     """A learner. ``attempts`` has by exercise all different files that were handed in, ``marks``
     the marks that the last run wrote, ``present`` the exercises that were asked for in the runs
-    whose folder had something of the learner."""
+    whose folder had something of the learner. ``notes`` has by exercise the remarks of the last run
+    that asked for it, ``reasons`` why that run had no file, or "". ``problem`` and
+    ``feedback_prefix``, the beginning of the names of feedback files, are of the last run."""
 
     key: str
     learner: str
     id: str = ""
     login: str = ""
+    address: str = ""
+    feedback_prefix: str = ""
     source: str = ""
     problem: str = ""
-    notes: list[str] = field(default_factory=list)
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
     predictions: dict[str, bool] = field(default_factory=dict)
     attempts: dict[str, list[Attempt]] = field(default_factory=dict)
     marks: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -150,6 +160,15 @@ class Record:
             for exercise in asked_exercises
             if not exercise.optional or exercise.id in handed_in
         ]
+
+    def list_files(self) -> set[str]:
+        """Return the hashes of all files that were handed in."""
+        return {
+            attempt.file
+            for person in self.people.values()
+            for attempts in person.attempts.values()
+            for attempt in attempts
+        }
 
     def __iter__(self) -> Iterator[Person]:
         return iter(
@@ -253,6 +272,9 @@ def _read_person(plain: dict[str, Any], asked_ids: list[str]) -> Person:
     }
     # a record from before 2026-11-28 says of nobody that they were absent
     plain.setdefault("present", asked_ids)
+    # a record from before 2026-11-29 has the remarks of the last run alone, on no exercise
+    if isinstance(plain["notes"], list):
+        plain["notes"] = {name: plain["notes"] for name in plain["present"] if plain["notes"]}
     # a record from before 2026-11-26 has this for the newest file only
     for name, words in plain.pop("published", {}).items():
         attempts[name][-1] = replace(attempts[name][-1], published=words)
@@ -262,6 +284,9 @@ def _read_person(plain: dict[str, Any], asked_ids: list[str]) -> Person:
 def _read_attempt(plain: dict[str, Any]) -> Attempt:
     # a record from before 2026-11-28 says it by the source of the time alone
     plain.setdefault("vouched", plain["clock"] == MAPPING_CLOCK)
+    # a record from before 2026-11-29 does not say how near a published text is: it stays named
+    if plain["published"] and "published_share" not in plain:
+        plain |= {"published_share": 1.0, "published_size": 1000, "is_comparable": True}
     return Attempt(**plain)
 
 
@@ -302,6 +327,10 @@ def _explain_change(before: dict[str, Any], now: dict[str, Any]) -> str:
         ("days_late", "deadline or time of the file changed"),
         ("free_days", "free days spent otherwise"),
     )
+    if not (before["version"] and now["version"]):
+        reasons = tuple(
+            reason for reason in reasons if reason[0] != "version"
+        )  # no file, no grader
     return (
         " and ".join(words for name, words in reasons if before.get(name, 0) != now[name])
         or "checked again"

@@ -57,9 +57,13 @@ def write_reports(
     exercises: Sequence[Exercise],
     alike: Mapping[str, Sequence[Alike]],
     strays: Sequence[str],
+    forced: Mapping[str, int],
 ) -> None:
     """Write all pages below ``out``, and remove the pages of learners who are no longer in the
     class.
+
+    ``forced`` has by exercise how many learners are not marked for a published solution, because
+    the exercise leaves no choice.
 
     Raises: OSError if the disk is full or the folder cannot be written.
     """
@@ -75,7 +79,11 @@ def write_reports(
     for old in (out / FOLDER).glob("*.html"):
         if old.name not in written:
             old.unlink()
-    _write(out / CLASS_PAGE, "class.html", shared | gathered.describe(alike) | {"strays": strays})
+    _write(
+        out / CLASS_PAGE,
+        "class.html",
+        shared | gathered.describe(alike) | {"strays": strays, "forced": forced},
+    )
 
 
 def write_alike(
@@ -106,7 +114,8 @@ def say_what_happened(mark: Mark, exercise: Exercise) -> str:
     """Return the result of one exercise for the learner, in a sentence or two. Of hidden cases, it
     tells only how many are right."""
     if mark.status == NO_FILE:
-        return f"There is no file {exercise.file}.py in what you handed in."
+        reason = f" {mark.reason}." if mark.reason else ""
+        return f"There is no file {exercise.file}.py in what you handed in.{reason}"
     if mark.status == ABSENT:
         return f"Nothing has come from you yet for {exercise.file}.py; it does not count so far."
     if mark.status == NOT_GRADED:
@@ -121,10 +130,20 @@ def say_what_happened(mark: Mark, exercise: Exercise) -> str:
     cases = [case["status"] for case in mark.verdict["cases"]]
     right = f"{cases.count(PASS)} of {len(cases)} hidden cases are right." if cases else ""
     if mark.status == PASS:
-        return f"All {len(cases)} hidden cases are right." if cases else "Everything is right."
+        all_right = f"All {len(cases)} hidden cases are right." if cases else "Everything is right."
+        return " ".join([all_right, *_tell_author(mark.verdict)])
     place = mark.verdict["place"]
     line = f"Line {place['line']}: " if mark.status == ERROR and place else ""
     return f"{line}{mark.verdict['headline']} {right if mark.status == FAIL else ''}".rstrip()
+
+
+def _tell_author(verdict: dict[str, Any]) -> list[str]:
+    """Return a sentence for each odd line that its author should know of."""
+    return [
+        f"Line {oddity['line']}: {oddity['words']}."
+        for oddity in verdict.get("oddities", ())
+        if oddity.get("for_author")
+    ]
 
 
 def describe_mark(mark: Mark, exercise: Exercise) -> str:
@@ -137,7 +156,7 @@ def describe_mark(mark: Mark, exercise: Exercise) -> str:
             if mark.status == ERROR and mark.verdict["first"]
             else []
         )
-        parts += [_quote(mark.verdict["place"])] if mark.verdict["place"] else []
+        parts += [quote_place(mark.verdict["place"])] if mark.verdict["place"] else []
         parts += [mark.verdict["question"]]
     return "\n\n".join(part for part in parts if part)
 
@@ -264,7 +283,7 @@ def _open_templates() -> Environment:
         "points": format_points,
         "style": lambda status: _STYLES.get(status, "fault"),
         "sign": lambda status: _SIGNS.get(status, "?"),
-        "quote": _quote,
+        "quote": quote_place,
         "prose": _prose,
         "format_count": format_count,
         "happened": say_what_happened,
@@ -283,7 +302,7 @@ def _prose(text: str) -> Markup:
     )
 
 
-def _quote(place: dict[str, Any]) -> str:
+def quote_place(place: dict[str, Any]) -> str:
     """Return the learner's line with carets below it, as the terminal shows it."""
     shown_place = Place(**place)
     quoted = quote_line(shown_place, _COLUMNS)

@@ -53,6 +53,17 @@ class Alike:
     shared: float
 
 
+@dataclass(frozen=True)
+class Resemblance:
+    """The published text that a file is most like. ``words`` name it, with the percentage if the
+    two are not equal; ``shared`` is the part of the hashes that they share, and ``size`` the number
+    of the published text's hashes: the larger, the more choice its author had."""
+
+    words: str = ""
+    shared: float = 0.0
+    size: int = 0
+
+
 def take_fingerprint(data: bytes, course_hashes: frozenset[int] = frozenset()) -> frozenset[int]:
     """Return the hashes of a file without ``course_hashes``, the hashes of the course's own text;
     an empty set if there are too few to compare."""
@@ -118,19 +129,20 @@ def _sort(groups: Iterable[Alike]) -> list[Alike]:
     return sorted(groups, key=lambda group: (-group.shared, group.learners))
 
 
-def describe_published(
+def find_resemblance(
     hashes: frozenset[int], published: Iterable[tuple[str, frozenset[int]]]
-) -> str:
-    """Return the name of the published text that a file equals, or of the most similar one with the
-    percentage; "" if none is similar."""
-    shared, name = max(
-        ((share(hashes, text_hashes), name) for name, text_hashes in published),
+) -> Resemblance:
+    """Return which published text a file equals or is most like; without words if it is like
+    none."""
+    shared, name, size = max(
+        ((share(hashes, text_hashes), name, len(text_hashes)) for name, text_hashes in published),
         key=lambda candidate: candidate[0],
-        default=(0.0, ""),
+        default=(0.0, "", 0),
     )
     if not hashes or shared < ALIKE:
-        return ""
-    return name if shared == 1 else f"{math.floor(100 * shared)} % like {name}"
+        return Resemblance()
+    words = name if shared == 1 else f"{math.floor(100 * shared)} % like {name}"
+    return Resemblance(words, shared, size)
 
 
 def share(hashes: frozenset[int], other_hashes: frozenset[int]) -> float:

@@ -492,23 +492,37 @@ AllAskedFor = Annotated[bool, typer.Option("--all", help="Every exercise was ask
 
 @app.command(
     rich_help_panel=TEACH,
-    epilog="""Submissions: one sub-folder or archive a learner, or what Canvas and Moodle give ("download all submissions"), or
+    epilog="""Submissions: one sub-folder or archive a learner, or what Canvas, Moodle and Gradescope give ("download all submissions"), or
     cloned repositories; `--map` for any other. Exit codes: 0 all graded, 4 something could not be, which counts against nobody; otherwise as `course check`.
 
     \b
     Examples: course grade submissions -o results --week 3
-              course grade submissions -o results --only 07a,08a --due 2026-12-01T18:00 --late "10 % per day\"""",  # noqa: E501
+              course grade submissions -o results --only 07a,08a --due 2026-12-01T18:00 --late "10 % per day"
+              course grade results --show "Jane Doe" 07a""",  # noqa: E501
 )
 def grade(
-    folder: Annotated[Path, typer.Argument(help="The class's submissions.", metavar="FOLDER")],
-    out: Annotated[
+    folder: Annotated[
         Path,
+        typer.Argument(help="The class's submissions; with --show its results.", metavar="FOLDER"),
+    ],
+    out: Annotated[
+        Path | None,
         typer.Option(
             "--out",
             "-o",
             help="Where the results go. If it is there, grading goes on where it stopped.",
         ),
-    ],
+    ] = None,
+    show: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            help=(
+                "Explain one mark of the results in FOLDER: the file, the case that was marked, a"
+                " script that runs it, and a copy for the learner."
+            ),
+            metavar="LEARNER EXERCISE",
+        ),
+    ] = None,
     week: WeekNames = None,
     plan: PlanFile = None,
     only: AskedFor = None,
@@ -533,7 +547,7 @@ def grade(
     mapping: Annotated[
         Path | None,
         typer.Option(
-            "--map", help="A CSV file with the columns learner,path and, if wanted, id and login."
+            "--map", help="A CSV file with the columns learner,path; id,login,email if wanted."
         ),
     ] = None,
     due: Annotated[
@@ -591,6 +605,16 @@ def grade(
     anew: Annotated[
         bool, typer.Option(help="Forget the marks of earlier runs in OUT; the verdicts are kept.")
     ] = False,
+    accept_names: Annotated[
+        bool,
+        typer.Option(
+            "--accept-names",
+            help=(
+                "Grade a file whose name only hints at an exercise, such as 7a.py, where it is the"
+                " only one for it."
+            ),
+        ),
+    ] = False,
     recheck: Annotated[
         str | None,
         typer.Option(help="Check these exercises again, such as 07a, whatever is known."),
@@ -624,12 +648,21 @@ def grade(
     _require_whole_course("grade")
     from course_lib.cli import grade as grading
 
+    if show:
+        others = (
+            out, week, plan, only, everything, workers, mapping, due, late, absent, weights,
+            change_rules, also, anew, recheck, scheduler, accept_names,
+        )  # fmt: skip
+        is_alone = not any(others) and partial is None and resume is None
+        return grading.show(
+            folder, *show, secret_file=secret_file, tier=require_tier, is_alone=is_alone
+        )
     return grading.grade(
         folder, out, week=week, plan=plan, only=only, everything=everything, recheck=recheck,
         count=workers, secret_file=secret_file,
         mapping=mapping, due=due, late=late, absent=absent, weights=weights, partial=partial,
         change_rules=change_rules, anew=anew, also=also or [], tier=require_tier, resume=resume,
-        scheduler=scheduler,
+        scheduler=scheduler, accept_names=accept_names,
     )  # fmt: skip
 
 

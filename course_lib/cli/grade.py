@@ -37,9 +37,38 @@ _SHOWN = 10  # faults and problems; all of them are in the files
 NOT_ALL_GRADED = 4  # as for a grader fault
 
 
+def show(
+    out: Path,
+    learner: str,
+    exercise: str,
+    *,
+    secret_file: Path | None,
+    tier: str | None,
+    is_alone: bool,
+) -> int:
+    """Write the files that explain one mark; returns 0.
+
+    Args:
+        is_alone: False if other options were given, which say nothing about one mark.
+
+    Raises: the exceptions of :func:`course_lib.classroom.appeal.show_mark`.
+    """
+    from course_lib.classroom.appeal import show_mark
+
+    if not is_alone:
+        raise CourseError(
+            "--show takes --secret-file and --require-tier beside it, and no other option: `course"
+            " grade OUT --show LEARNER EXERCISE`."
+        )
+    shown = show_mark(out, learner, exercise, secret_file, TIERS[tier] if tier else None)
+    print(f"{learner}, {exercise}: {shown.status}. {shown.comparison}")
+    print(f"{paths.shown(shown.folder)} has {', '.join(shown.files)}.")
+    return 0
+
+
 def grade(
     folder: Path,
-    out: Path,
+    out: Path | None,
     *,
     week: str | None,
     plan: Path | None,
@@ -60,12 +89,18 @@ def grade(
     tier: str | None,
     resume: bool | None,
     scheduler: str | None,
+    accept_names: bool,
 ) -> int:
     """Grade a class; returns 0, or 4 if a file could not be graded.
 
     Raises: CourseError if the options or the folders cannot be used; EnvironmentFault if the
     machine does not let it go on.
     """
+    if out is None:
+        raise CourseError(
+            "say where the results go: `-o OUT`. (`--show LEARNER EXERCISE` explains one mark of"
+            " the results in FOLDER.)"
+        )
     if resume is False and out.exists() and any(out.iterdir()):
         raise CourseError(
             f"{paths.shown(out)} is there already. Choose another folder, or leave out --no-resume"
@@ -92,7 +127,7 @@ def grade(
     options = ClassOptions(
         asked_ids + tasks, split_list(recheck), secret_file, mapping, deadlines, weights, rule,
         partial, None if absent is None else absent == "zero", change_rules, anew,
-        TIERS[tier] if tier else None, tuple(also),
+        TIERS[tier] if tier else None, tuple(also), accept_names,
     )  # fmt: skip
     if scheduler:
         start = functools.partial(workers.connect, scheduler)
@@ -222,6 +257,13 @@ def _say_what_came_out(graded: Graded) -> None:
         (
             "Not graded, and no fault of theirs",
             [f"{learner}, {exercise}: {why}" for learner, exercise, why in graded.faults],
+        ),
+        (
+            "Not read because of their names; --accept-names grades the only one for an exercise",
+            [
+                f"{learner}: {path}{f', probably {exercise}' if exercise else ''}"
+                for learner, path, exercise in graded.misnamed
+            ],
         ),
         (
             "New since the runs of before",

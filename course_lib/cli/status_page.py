@@ -1,5 +1,6 @@
-"""Write the page of ``course status --html``: what is passed, the predictions that surprised, what
-was asked again, the ladder."""
+"""Write the page of ``course status --html``, which lesson 18 writes, too: what is passed, the code
+of it, the mistakes that the learner found, the predictions that surprised, what was asked again,
+the ladder."""
 
 from __future__ import annotations
 
@@ -29,6 +30,7 @@ def write(file: Path) -> None:
     written.
     """
     _ = course_lib.MODE  # chooses GPU or interpreter now: the ladder imports PyTorch
+    from course_lib.lessons import own_work
     from course_lib.lessons.figures.ladder import ladder
 
     records, predictions, recalled = (
@@ -42,9 +44,11 @@ def write(file: Path) -> None:
     write_page(
         file,
         "status.html",
-        picture=ladder(required[-1].lesson),
+        picture=ladder(required[-1].lesson, with_libraries=True),
         required=_describe_exercises(required, records),
         tasks=_describe_exercises(tasks, records),
+        own_code=own_work.list_own_code(),
+        hunts=own_work.count_hunts(),
         steps=status.tell_steps(),
         made=len(_describe_answers(predictions)),
         surprises=_describe_answers(surprises),

@@ -15,7 +15,15 @@ from course_lib.base.translation import gettext as _
 from course_lib.base.translation import join_sentences
 from course_lib.catalog import Exercise
 from course_lib.grading.kind import find_kind
-from course_lib.grading.report import Report, make_report, quote_line
+from course_lib.grading.report import (
+    Report,
+    describe_count,
+    describe_count_place,
+    format_count_value,
+    list_count_rows,
+    make_report,
+    quote_line,
+)
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Verdict
 
 STYLES = {
@@ -57,6 +65,7 @@ class VerdictView:
             if report.printed
             else []
         )
+        yield _counts(report)
         if report.debrief:
             yield [Text(f"{_('What you avoided.')} ", "bold") + _prose(report.debrief)]
             yield [Text(f"{_('Further.')} ", "bold") + _prose(report.further)]
@@ -123,6 +132,32 @@ def _finding(report: Report, console: Console, width: int) -> list[Text]:
             lines += [
                 Text(_INDENT) + line for line in _prose(text).wrap(console, width - len(_INDENT))
             ]
+    return lines
+
+
+def _counts(report: Report) -> list[Text]:
+    """Return a line for each count: the learner's number, the course's and the least possible."""
+    if not report.counts:
+        return []
+    names = [f"{_INDENT}{describe_count(count)}" for count in report.counts]
+    column = max(map(cell_len, names))
+    owners = [owner for owner, _value in list_count_rows(report.counts[0])]
+    widths = [max(cell_len(owner), 5) for owner in owners]
+    head = "".join(
+        f"  {' ' * (width - cell_len(owner))}{owner}"
+        for owner, width in zip(owners, widths, strict=True)
+    )
+    lines = [Text(" " * column + head, "dim")]
+    place = ""
+    for name, count in zip(names, report.counts, strict=True):
+        if count.place != place:
+            place = count.place
+            lines.append(Text(describe_count_place(place), "dim"))
+        numbers = "".join(
+            f"  {format_count_value(value):>{width}}"
+            for (_owner, value), width in zip(list_count_rows(count), widths, strict=True)
+        )
+        lines.append(Text(set_cell_size(name, column)).append(numbers, "bold"))
     return lines
 
 

@@ -56,7 +56,7 @@ def check(
             cases. Whoever gives it waits for the verdict: the check then does more at the same
             time.
         take_cases: called with the judged cases and their outputs before the verdict is returned;
-            with an empty list if nothing was run.
+            with an empty list if nothing was run. The case that the verdict shows is among them.
 
     Returns: the verdict. No content of a learner's file makes this function raise. A bug in the
     grader gives the verdict "grader fault", which is not counted against the learner.

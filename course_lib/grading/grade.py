@@ -14,12 +14,13 @@ from course_lib.base.translation import gettext as _
 from course_lib.base.translation import join_sentences
 from course_lib.catalog import Exercise, texts
 from course_lib.exercises import find_parts
+from course_lib.grading import counting
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.hidden import Secret
 from course_lib.grading.cases.plan import Part, Plan
 from course_lib.grading.execution import runner
 from course_lib.grading.judging.causes import make_sentence
-from course_lib.grading.judging.compiled import Compilation, CompilerFailure
+from course_lib.grading.judging.compiled import Compilation, CompilerFailure, start_report
 from course_lib.grading.judging.judge import Judged
 from course_lib.grading.kind import find_kind, find_mode
 from course_lib.grading.plans import describe_left_out, make_plans, make_second_plans
@@ -50,7 +51,8 @@ def grade(
     """Return the verdict on the file at ``path``, and the judged cases, or no cases if nothing was
     run.
 
-    If a smaller failing case was found to show, it is the last. With a secret,
+    If the verdict shows a case that is none of the exercise's, a smaller one or one of the second
+    run, it is the last. With a secret,
     ``tell_first_failure`` is not called and nothing is timed: a grade must not depend on the
     machine.
 
@@ -70,6 +72,8 @@ def grade(
         return _write_not_attempted(exercise, path, mode), []
     plans = make_plans(exercise, seed, secret)
     hidden = secret is not None
+    if not hidden:
+        plans = counting.mark_counted(exercise, plans)
     running = Running(kernels, mode, limits, len(places.split_lines(text)) if hidden else None)
     compilation = Compilation(kernels, plans, name) if find_mode(mode).asks_compiler else None
     take = None
@@ -77,8 +81,15 @@ def grade(
         take = FirstFailure(plans, tell_first_failure, compilation).take
     judge_plans = judge_shuffled if kind.shuffles_cases else Running.judge_all
     # A person who is told of the first failure waits for the verdict.
-    if compilation and tell_first_failure is not None:
-        compilation.ask()
+    reports = {}
+    if tell_first_failure is not None:
+        if compilation:
+            compilation.ask()
+        if not hidden and (find_mode(mode).asks_compiler or find_mode(mode).compiles):
+            reports = {
+                entry_point: start_report(kernels, launch, name)
+                for entry_point, launch in counting.list_compiled(exercise).items()
+            }
     run, judged, unchecked = judge_plans(running, plans, take)
     if compilation and not all(j.passed for j in judged):
         compilation.stop()
@@ -89,29 +100,36 @@ def grade(
         exercise, paths.shown(path), text, judged, run, mode, hidden, search=search
     )
     verdict = writer.write()
+    others = [] if writer.smaller is None else [writer.smaller]
     if verdict.passed:
         left_out = describe_left_out(exercise, plans)
         message = join_sentences(verdict.message, unchecked, left_out)
         verdict = replace(verdict, message=message)
-        verdict = _look_again(verdict, running, exercise, plans, secret, writer, compilation)
+        verdict, others = _look_again(
+            verdict, running, exercise, plans, secret, writer, compilation
+        )
     verdict = _note_oddities(verdict, kernels, exercise)
-    return verdict, judged if writer.smaller is None else [*judged, writer.smaller]
+    if not hidden:
+        compiled = {entry_point: coming.result() for entry_point, coming in reports.items()}
+        counts = counting.list_counts(exercise, plans, run.counts, compiled)
+        verdict = replace(verdict, counts=counts)
+    return verdict, [*judged, *others]
 
 
 def _look_again(
     verdict: Verdict, running: Running, exercise: Exercise, plans: list[Plan],
     secret: Secret | None, writer: VerdictWriter,
     compilation: Compilation | None,
-) -> Verdict:  # fmt: skip
+) -> tuple[Verdict, list[Judged]]:  # fmt: skip
     """Return the pass, or another verdict if a second run, the compiler or the timing contradicts
-    it."""
+    it; and the case of the second run that the verdict shows, if it shows one."""
     if compilation:
         compilation.ask()
     if (again := _run_again(running, exercise, plans, secret, writer)) is not None:
         return again
     if compilation and (refused := _ask_compiler(compilation, writer)) is not None:
-        return refused
-    return _time(exercise, verdict, writer)
+        return refused, []
+    return _time(exercise, verdict, writer), []
 
 
 def _describe_reset(exercise: Exercise) -> str:
@@ -140,7 +158,8 @@ def _write_not_attempted(exercise: Exercise, path: Path, mode: str) -> Verdict:
         "{file} is still as the course wrote it. Fill in the parts marked {mark}, then check again."
     )
     message = message.format(file=paths.shown(path), mark=mark)
-    return Verdict(exercise.id, NOT_ATTEMPTED, "not_attempted", message, mode=mode)
+    counts = counting.list_uncounted(exercise)
+    return Verdict(exercise.id, NOT_ATTEMPTED, "not_attempted", message, mode=mode, counts=counts)
 
 
 def _run_again(
@@ -149,9 +168,9 @@ def _run_again(
     plans: list[Plan],
     secret: Secret | None,
     first: VerdictWriter,
-) -> Verdict | None:
-    """Return a verdict if a second run shows a fault that the first did not; None if it agrees with
-    the pass.
+) -> tuple[Verdict, list[Judged]] | None:
+    """Return a verdict, and the case that it shows, if a second run shows a fault that the first
+    did not; None if it agrees with the pass.
 
     With a secret, the second run's case and numbers are drawn from the secret alone, so that no
     file can influence them. Without one, the case is always the same and the submitted code
@@ -174,7 +193,7 @@ def _run_again(
     verdict = VerdictWriter(
         exercise, first.file, first.text, judged, run, running.mode, first.hidden, first
     ).write()
-    return None if verdict.passed else verdict
+    return None if verdict.passed else (verdict, [j for j in judged if j.is_shown])
 
 
 def _ask_compiler(compilation: Compilation, writer: VerdictWriter) -> Verdict | None:
@@ -197,7 +216,7 @@ def _note_oddities(verdict: Verdict, kernels: Kernels, exercise: Exercise) -> Ve
     if finding is not None:
         line, words = finding
         oddities += (
-            Oddity(line, _("code outside of what is checked {words}").format(words=words)),
+            Oddity(line, _("code outside of what is checked {words}").format(words=words), True),
         )
         beside = _(
             "Beside this, the code at line {line}, outside of what is checked, {words}."

@@ -22,6 +22,8 @@ from course_lib.grading.cases.plan import Plan
 _FIXED = frozenset({"worked", "constant", "both empty"})
 _SMALL = 4096  # the most elements of a case that is run a second time
 _FEW = 32  # the most blocks of such a case
+# the most programs of a launch that is interleaved though its programs share no memory
+_FEW_PROGRAMS = 8
 _TELLING_PROGRAMS = 5
 _MANY = 100  # with at least so many programs, only some are run
 
@@ -115,6 +117,8 @@ def make_second_plans(
     """Repeat one case of each entry point in the same shape, with other numbers, other addresses,
     and other values left in the outputs.
 
+    The programs of a kernel are interleaved, also where none of them needs what another one
+    stores: only so it shows that two programs touch the same elements, or two threads of one.
     A function that gets sizes and no numbers gets other sizes.
 
     ``choice`` draws the cases. ``numbers`` draws all the rest, and the learner's code must not be
@@ -128,6 +132,7 @@ def make_second_plans(
     for entry_point, part in find_parts(exercise).items():
         candidates = [plan for plan in plans if plan.entry_point == entry_point]
         cheap = [plan for plan in candidates if _is_worth_repeating(plan)] or candidates
+        cheap = [plan for plan in cheap if _has_some_programs(plan)] or cheap
         chosen = cheap[int(chooser.integers(len(cheap)))]
         why = _("{why}; a second run, other numbers").format(why=chosen.case.describe_why())
         case = replace(chosen.case, name=f"{chosen.case.name}, again", why=why)
@@ -139,8 +144,13 @@ def make_second_plans(
             drawn = replace(draw_hidden_case(case, rng), why=why)
             plan = part.planner(drawn, entry_point, rng)
         tensors = tuple(tensor if tensor.far else tensor.place_anew(rng) for tensor in plan.tensors)
-        made.append(replace(plan, tensors=tensors, interleavings=min(plan.interleavings, 1)))
+        interleavings = int(plan.interleavings > 0 or _has_some_programs(plan))
+        made.append(replace(plan, tensors=tensors, interleavings=interleavings))
     return made
+
+
+def _has_some_programs(plan: Plan) -> bool:
+    return 1 < math.prod(plan.grid) <= _FEW_PROGRAMS
 
 
 def _is_worth_repeating(plan: Plan) -> bool:

@@ -9,12 +9,23 @@ from course_lib.grading.cases.buffers import Tensor, compute_strides, size_guard
 from course_lib.grading.cases.case import Case, SharedCase
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.check import check
+from course_lib.grading.counting import list_uncounted
 from course_lib.grading.execution.runner import Run, run
 from course_lib.grading.judging.causes import CAUSES, make_sentence
 from course_lib.grading.judging.elements import Element
 from course_lib.grading.judging.judge import Judged
 from course_lib.grading.kind import find_kind, find_mode
-from course_lib.grading.report import SIGNS, Report, describe_status, make_report, quote_line
+from course_lib.grading.report import (
+    SIGNS,
+    Report,
+    describe_count,
+    describe_count_place,
+    describe_status,
+    format_count_value,
+    list_count_rows,
+    make_report,
+    quote_line,
+)
 from course_lib.grading.step_slips import KnownSlip
 from course_lib.grading.steps import Task, TryCase, check_step, make_try
 from course_lib.grading.submission.reader import NotAttempted, read_own_attempt
@@ -26,6 +37,7 @@ from course_lib.grading.verdict import (
     GRADER_FAULT,
     NOT_ATTEMPTED,
     PASS,
+    KernelCount,
     Verdict,
     from_dict,
 )
@@ -34,11 +46,12 @@ from course_lib.sandbox.jobs import ResourceLimits
 
 __all__ = [
     "ERROR", "FAIL", "GRADER_FAULT", "NOT_ATTEMPTED", "PASS", "SIGNS", "Case", "Element", "Judged",
-    "Kernels", "KnownSlip",
+    "KernelCount", "Kernels", "KnownSlip",
     "NotAttempted", "Plan", "Report", "ResourceLimits", "Run", "SharedCase", "Task", "Tensor",
     "TryCase", "Unreadable", "Verdict",
-    "check", "check_step", "compute_strides", "describe_status", "find_kind", "find_mode",
-    "from_dict", "list_cases",
+    "check", "check_step", "compute_strides", "describe_count",
+    "describe_count_place", "describe_status", "find_kind", "find_mode",
+    "format_count_value", "from_dict", "list_cases", "list_count_rows", "list_uncounted",
     "make_report",
     "make_sentence", "make_try", "name_cause", "quote_line", "read_own_attempt", "read_text", "run",
     "run_cases", "size_guard",

@@ -19,6 +19,7 @@ from course_lib.grading.verdict import (
     NOT_ATTEMPTED,
     PASS,
     Finding,
+    KernelCount,
     Place,
     Verdict,
 )
@@ -56,6 +57,7 @@ class Report:
     few, and the wrong element. ``file`` and ``place`` name the line. ``question`` leads to the
     remedy, ``common`` says how many cases fail and what they share, ``printed`` is the end of the
     printed output, ``footer`` says how the code was run. ``debrief`` and ``further`` follow a pass.
+    ``counts`` say what the kernel does, whether it passes or not.
     """
 
     headline: str
@@ -71,6 +73,7 @@ class Report:
     footer: str
     debrief: str
     further: str
+    counts: tuple[KernelCount, ...]
 
 
 def describe_status(status: str) -> str:
@@ -127,6 +130,7 @@ def make_report(verdict: Verdict, exercise: Exercise) -> Report:
         footer=_(", ").join([*ran, f"{verdict.seconds:.1f} s"]),
         debrief=exercise.debrief if verdict.status == PASS else "",
         further=exercise.stretch if verdict.status == PASS else "",
+        counts=verdict.counts,
     )
 
 
@@ -150,6 +154,29 @@ def quote_line(place: Place, width: int = 0) -> Quoted:
     return Quoted(
         gutter, source, start, end, f"{' ' * len(str(place.line))} | ", carets, place.label
     )
+
+
+def describe_count(count: KernelCount) -> str:
+    """Say what is counted, and the most that the exercise allows."""
+    words = _("{name} {unit}").format(name=count.name, unit=count.unit)
+    if count.limit is None:
+        return words
+    return _("{what}, at most {limit}").format(what=words, limit=format_count_value(count.limit))
+
+
+def describe_count_place(place: str) -> str:
+    """Say for which shape, or in which code, it is counted."""
+    return make_sentence(_("counted {place}").format(place=place))
+
+
+def format_count_value(value: float | None) -> str:
+    """Return "?" for what was not counted."""
+    return "?" if value is None else f"{value:.3g}" if value < 1000 else f"{value:,.0f}"
+
+
+def list_count_rows(count: KernelCount) -> tuple[tuple[str, float | None], ...]:
+    """Return the three numbers of a count, each with whose it is."""
+    return ((_("yours"), count.yours), (_("course"), count.course), (_("least"), count.least))
 
 
 def format_multiple(ratio: float) -> str:

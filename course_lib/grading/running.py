@@ -111,6 +111,8 @@ class Running:
             for n in unplaced & interpreted.data.keys():
                 judged[n] = judge(plans[n], interpreted.data[n])
             unchecked = _add_faults(judged, interpreted)
+        if any(plan.counted for plan in plans):
+            run.counts = interpreting.result().counts
         forget_unwritten(judged)
         return run, judged, unchecked
 

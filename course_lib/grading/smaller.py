@@ -122,6 +122,7 @@ def make_small_plans(part: Part, case: Case, entry_point: str) -> list[Plan]:
             calls={},
             alike=(),
             empty_loads=None,
+            meetings=None,
         )
         plans.append(plan)
     return plans

@@ -25,7 +25,7 @@ _MOST_OF_OTHERS = 500
 # the keys of Verdict.as_dict, in their order
 _WRITTEN = (
     "exercise status cause message headline first place question common cases mode isolation"
-    " seconds printed hidden oddities".split()
+    " seconds printed hidden oddities counts".split()
 )
 _WITH_LINES = ("message", "printed", "source")
 
@@ -125,11 +125,32 @@ class Place(_Shown):
 class Oddity(_Shown):
     """Something unusual in a line of a submission; ``line`` is 0 for the whole file.
 
-    It is no fault, but an instructor may want to look at it.
+    It is no fault, but an instructor may want to look at it. ``for_author`` is true if its author
+    should know it, too: the file does not do what its author thinks.
     """
 
     line: int
     words: str
+    for_author: bool = False
+
+
+@dataclass(frozen=True)
+class KernelCount(_Shown):
+    """What the kernel does, counted: ``name`` and ``unit`` say what ("reads of x", "per element"),
+    ``place`` for which shape.
+
+    ``yours`` is None if it could not be counted, ``course`` belongs to the course's solution,
+    ``least`` is the lowest possible one. ``limit`` is the most that the exercise allows; None if it
+    sets no limit.
+    """
+
+    name: str
+    unit: str
+    yours: float | None
+    course: float
+    least: float
+    limit: float | None
+    place: str
 
 
 @dataclass(frozen=True)
@@ -143,7 +164,8 @@ class Verdict(_Shown):
     ``common`` says how many cases fail and what they share. ``tier`` is the isolation under which
     the kernel ran, ``printed`` the end of its printed output. ``hidden`` is the fingerprint of the
     secret that the cases were drawn from; it is empty for the cases that every learner has.
-    ``oddities`` are unusual lines that an instructor may want to look at.
+    ``oddities`` are unusual lines that an instructor may want to look at. ``counts`` say what the
+    kernel does, if the exercise counts something; with hidden cases they are left out.
     """
 
     exercise: str
@@ -162,6 +184,7 @@ class Verdict(_Shown):
     question: str = ""
     common: str = ""
     oddities: tuple[Oddity, ...] = ()
+    counts: tuple[KernelCount, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -197,6 +220,7 @@ class Verdict(_Shown):
             "cases": [asdict(case) | {"error": _round_finite(case.error)} for case in self.cases],
             "isolation": self.tier,
             "oddities": [asdict(oddity) for oddity in self.oddities],
+            "counts": [asdict(count) for count in self.counts],
         }
         return {name: values[name] for name in _WRITTEN}
 
@@ -220,15 +244,17 @@ def from_dict(data: dict) -> Verdict:
         }
         first = Finding(**first | numbers | {"inputs": tuple(first.get("inputs", {}).items())})
     texts = {
-        name: data[name]
-        for name in ("exercise", "status", "cause", "message", "mode", "seconds", "printed")
+        name: data[name] for name in ("exercise", "status", "cause", "message", "mode", "printed")
     }
     texts |= {name: data.get(name, "") for name in ("hidden", "headline", "question", "common")}
+    texts["seconds"] = data.get("seconds", 0.0)  # a class's journal keeps no durations
     oddities = tuple(Oddity(**oddity) for oddity in data.get("oddities", ()))
+    counts = tuple(KernelCount(**count) for count in data.get("counts", ()))
     place = None if place is None else Place(**place)
     return Verdict(
-        **texts, cases=cases, tier=data["isolation"], first=first, place=place, oddities=oddities
-    )
+        **texts, cases=cases, tier=data["isolation"], first=first, place=place, oddities=oddities,
+        counts=counts,
+    )  # fmt: skip
 
 
 def _round_finite(error: float | None) -> float | None:

@@ -92,11 +92,13 @@ class VerdictWriter:
         if failed:
             return self._write_wrong(failed)
         if self.run.case is not None:
-            return self._write_stopped(self.judged[self.run.case].plan)
+            return self._write_stopped(self.judged[self.run.case])
         self._require_all_cases()
         return self._make(PASS, "none", self.kind.describe_pass(self.judged))
 
     def _write_exception(self, raised: Raised, of_case: Judged | None) -> Verdict:
+        if of_case is not None:
+            of_case.is_shown = True
         if raised.type == child.REFUSED:
             return self._write_refused(raised)
         if raised.type == "WrongReturn" and of_case is not None:
@@ -227,6 +229,7 @@ class VerdictWriter:
         if self.search is not None and self.run.case is None:
             self.smaller = self.search.find(self.judged, failed, cause)
         shown = self.smaller or wording.choose_shown(failed, cause)
+        shown.is_shown = True
         first = wording.describe_finding(shown)
         if self.smaller is not None:
             names = places.list_parameters(
@@ -255,6 +258,7 @@ class VerdictWriter:
         failed = [j for j in failed if j.plan.entry_point == shown.plan.entry_point]
         parts = find_parts(self.exercise)
         cause = diagnosis.find_cause(failed, parts) if self.first is None else "right_only_once"
+        failed[0].is_shown = True
         first = wording.describe_finding(failed[0])
         span = places.find_function(ast.parse(self.text), failed[0].plan.entry_point)
         where = span and places.make_place(self.file, self.text, span)
@@ -264,7 +268,8 @@ class VerdictWriter:
     def _find_cause(self, failed: list[Judged]) -> str:
         if self.parts is not None:
             return diagnosis.find_plain_cause(self.judged, self.parts)
-        if self.first is None or any(j.changes_input for j in failed):
+        interleaved = any(j.fault and j.fault.kind.group is Group.INTERLEAVED for j in failed)
+        if self.first is None or interleaved or any(j.changes_input for j in failed):
             return diagnosis.find_cause(self.judged, find_parts(self.exercise))
         return next(
             (j.fault.kind.cause for j in failed if j.fault and j.has_minor_fault), "right_only_once"
@@ -321,10 +326,11 @@ class VerdictWriter:
         file = Path(self.file).name
         return _("{file}, line {line}").format(file=file, line=raised.line) if raised.line else file
 
-    def _write_stopped(self, plan: Plan) -> Verdict:
+    def _write_stopped(self, stopped: Judged) -> Verdict:
         """Write the verdict if the process ended, or was stopped, in a case, and nothing else is
         wrong."""
-        run, case = self.run, plan.case
+        stopped.is_shown = True
+        run, case = self.run, stopped.plan.case
         if run.ended in ("timed out", "waited"):
             return self._fail("time_limit", Finding(case.describe(), _describe_time(run.ended)))
         if ended := _describe_end_from_outside(run.ended):

@@ -1,4 +1,5 @@
-"""Call observers before every memory operation of an interpreted kernel.
+"""Call observers before every memory operation of an interpreted kernel, and before every reduction
+across its lanes.
 
 The bounds checker, the tracer and the scheduler are such observers. Each operation has one hook, so
 that Triton's private interpreter is patched in one place. Without an observer a hook costs one
@@ -8,6 +9,7 @@ comparison.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator
@@ -55,6 +57,7 @@ class MemoryAccess:
 
 Observer = Callable[[MemoryAccess], None]
 _observers: list[Observer] = []
+_reduction_observers: list[Callable[[], None]] = []
 _patched = False
 
 
@@ -71,6 +74,20 @@ def observing(observer: Observer) -> Iterator[None]:
         yield
     finally:
         _observers.remove(observer)
+
+
+@contextlib.contextmanager
+def observing_reductions(observer: Callable[[], None]) -> Iterator[None]:
+    """Call ``observer`` before each reduction or scan of two lanes or more inside the block.
+
+    Raises: AttributeError if this Triton's interpreter has not the operations that are hooked.
+    """
+    patch()
+    _reduction_observers.append(observer)
+    try:
+        yield
+    finally:
+        _reduction_observers.remove(observer)
 
 
 def line_of_kernel() -> tuple[str, int] | None:
@@ -95,9 +112,10 @@ def patch() -> None:
     if _patched:
         return
     from triton.runtime.interpreter import InterpreterBuilder as Builder
-    from triton.runtime.interpreter import interpreter_builder
+    from triton.runtime.interpreter import ReduceOps, ScanOps, interpreter_builder
 
     stock = {name: getattr(Builder, name) for name in _OPERATIONS}
+    reductions = {operations: operations.apply_impl for operations in (ReduceOps, ScanOps)}
 
     def current_program() -> tuple[int, int, int]:
         x, y, z = interpreter_builder.grid_idx
@@ -155,6 +173,16 @@ def patch() -> None:
                 )
         return stock["create_barrier"](self, *rest)
 
+    def apply_impl(self, arguments):
+        if _reduction_observers:
+            shape = arguments[0].shape
+            if (math.prod(shape) if self.axis is None else shape[self.axis]) > 1:
+                for observer in tuple(_reduction_observers):
+                    observer()
+        return reductions[type(self)](self, arguments)
+
+    for operations in reductions:
+        setattr(operations, apply_impl.__name__, apply_impl)
     for hook in (
         create_masked_load,
         create_masked_store,

@@ -17,6 +17,7 @@ def install() -> None:
     from course_lib.interpreter import (
         arguments,
         casts,
+        hints,
         hooks,
         language,
         libdevice,
@@ -49,6 +50,10 @@ def install() -> None:
             "a shape or a global constant on the left of a block makes no block",
             meaning.let_constexprs_meet_tensors,
         ),
+        (
+            "a function of constants is given tuples of Python's, and values of a running kernel",
+            meaning.calculate_with_constants,
+        ),
         ("a float argument has no type", arguments.type_numbers),
         (
             (
@@ -69,6 +74,7 @@ def install() -> None:
             "division by zero, tl.fma, tl.clamp, tl.dot and others give NumPy's values",
             operations.compute_as_compiled,
         ),
+        ("a promise of tl.multiple_of that is not kept is not noticed", hints.check_hints),
         ("libdevice's functions give None", libdevice.compute_libdevice),
         (
             "an operation that the interpreter has not fails without a word of why",

@@ -8,7 +8,9 @@ PyTorch.
 from __future__ import annotations
 
 import contextlib
+import inspect
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -36,6 +38,32 @@ def integer(value: int):
     return tl.tensor(
         TensorHandle(np.array([value], dtype=np.int64 if wide else np.int32), element), element
     )
+
+
+def type_as_annotated(kernel: Any, arguments: Sequence) -> list:
+    """Return the arguments of a launch in the types that the kernel's annotations ask for, as
+    Triton's launcher makes them: of ``N: tl.int8`` any number becomes 8 bits.
+
+    An annotation of a number for a pointer stays without effect; a compiler refuses such a kernel.
+    """
+    import triton.language as tl
+    from triton.runtime import interpreter
+    from triton.runtime.jit import KernelParam
+
+    typed = []
+    parameters = inspect.signature(kernel.fn).parameters.values()
+    for number, (parameter, argument) in enumerate(zip(parameters, arguments, strict=False)):
+        asked = KernelParam(number, parameter, False, False).annotation_type
+        given = argument if isinstance(argument, tl.tensor) else interpreter._implicit_cvt(argument)
+        if asked and isinstance(given, tl.tensor):
+            wanted: Any = tl.str_to_ty(asked, None)
+            if given.dtype.is_ptr() and isinstance(wanted, tl.pointer_type):
+                handle = interpreter.TensorHandle(given.handle.data, wanted)
+                argument = tl.tensor(handle, wanted)
+            elif not given.dtype.is_ptr() and not isinstance(wanted, tl.pointer_type):
+                argument = interpreter.interpreter_semantic.cast(given, wanted)
+        typed.append(argument)
+    return [*typed, *arguments[len(typed) :]]
 
 
 def launch(

@@ -178,6 +178,26 @@ def choose(value: Any, then: Callable[[], Any], otherwise: Callable[[], Any]) ->
     return _semantic.to_tensor(branch()) if isinstance(value, tensor) else branch()
 
 
+def is_same(left: Any, right: Any) -> bool:
+    """Compute ``left is right``.
+
+    Two values of a kernel are one object or two by how the compiler, or the interpreter, keeps
+    them.
+    """
+    left, right = unwrap(left), unwrap(right)
+    if all(isinstance(v, _WITHOUT_IDENTITY) and not isinstance(v, bool) for v in (left, right)):
+        refuse(
+            _(
+                "`is` asks whether two values are one object, and in a kernel that says nothing"
+                " about them; compare with =="
+            )
+        )
+    return left is right
+
+
+_WITHOUT_IDENTITY = (int, float, tuple, base_value)
+
+
 # ---- loops ---------------------------------------------------------------------------------------
 
 
@@ -290,7 +310,22 @@ def as_float(value: Any = 0.0) -> float:
     return builtins.float(unwrap(value))
 
 
-FUNCTIONS = {"min": smallest, "max": largest, "int": as_int, "float": as_float}
+def is_instance(value: Any, kind: Any) -> bool:
+    """Compute ``isinstance(value, kind)``: the compiler has the number of a constexpr, and a tuple
+    of its own."""
+    value = unwrap(value)
+    if isinstance(value, tuple):
+        value = as_constants(value)
+    return isinstance(value, kind)
+
+
+FUNCTIONS = {
+    "min": smallest,
+    "max": largest,
+    "int": as_int,
+    "float": as_float,
+    "isinstance": is_instance,
+}
 # Replacements for functions that the compiler does not know, for messages.
 _UNKNOWN = {
     "abs": "tl.abs", "all": "tl.min", "any": "tl.max", "bool": "x != 0",
@@ -311,6 +346,52 @@ def unknown(name: str) -> NoReturn:
         "{name} is not defined in a Triton kernel; write {replacement} in place of Python's {name}"
     )
     raise NameError(words.format(name=name, replacement=_(_UNKNOWN[name])))
+
+
+# ---- functions of constants ----------------------------------------------------------------------
+
+
+def as_constants(value: Any) -> Any:
+    """Return a tuple as the compiler has it; anything else as it is.
+
+    Raises: NotTriton for a function of the language: the interpreter has others.
+    """
+    if callable(unwrap(value)) and not isinstance(value, type):  # a constexpr has __call__
+        refuse(_("a function of Triton's language is called, and handed to no other function"))
+    if not isinstance(value, (tuple, list)):
+        return value
+    items = [as_constants(item) for item in value]
+    return tl.tuple([i if isinstance(i, (base_value, tl.dtype)) else constexpr(i) for i in items])
+
+
+def calculate_with_constants() -> None:
+    """Give a ``@triton.constexpr_function`` the arguments that the compiler gives it.
+
+    Raises: AttributeError if this Triton has no such functions.
+    """
+    from triton.runtime.jit import ConstexprFunction
+
+    stock = ConstexprFunction.__call__
+    running: list[Any] = []  # such functions, of which one may call another
+
+    def __call__(self: Any, *arguments: Any, **named: Any) -> Any:
+        if not running:
+            if any(isinstance(value, tensor) for value in (*arguments, *named.values())):
+                refuse(
+                    _(
+                        "a function under @triton.constexpr_function runs while a kernel is"
+                        " compiled: give it constants, and no values that a kernel has when it runs"
+                    )
+                )
+            arguments = tuple(map(as_constants, arguments))
+            named = {name: as_constants(value) for name, value in named.items()}
+        running.append(self)
+        try:
+            return stock(self, *arguments, **named)
+        finally:
+            running.pop()
+
+    setattr(ConstexprFunction, "__call__", __call__)  # noqa: B010 - a type checker refuses the other form
 
 
 # ---- numbers that the compiler knows, met by tensors ---------------------------------------------

@@ -242,7 +242,12 @@ class _Rewriter(ast.NodeTransformer):
         joined = next((ast.unparse(part) for part in node.comparators[:-1] if _joins(part)), "")
         self.generic_visit(node)
         if len(node.ops) == 1:
-            return node
+            if not isinstance(node.ops[0], (ast.Is, ast.IsNot)):
+                return node
+            same = _call("is_same", node, node.left, node.comparators[0])
+            if isinstance(node.ops[0], ast.Is):
+                return same
+            return _place(ast.UnaryOp(ast.Not(), same), node)
         words = _(
             "Triton does not compile a comparison of more than two, as in a <= b < c; write (a <="
             " b) & (b < c)"

@@ -80,6 +80,12 @@ class FaultKind(StrEnum):
         "extra_pass",
         N_("It reads {tensor} more often than the exercise allows"),
     )
+    MEETINGS = (
+        "meetings",
+        Group.MINOR,
+        "lanes_meet_often",
+        N_("The lanes meet more often than the exercise allows"),
+    )
     EMPTY = "empty", Group.MINOR, "empty_tiles", N_("Most loads have no lane")
     ALONE = "alone", Group.MINOR, "work_not_shared", N_("One program does the work of the others")
     CALLS = "calls", Group.MINOR, "not_its_own", N_("An entry point leaves its work to another")

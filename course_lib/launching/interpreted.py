@@ -70,7 +70,11 @@ class PlacedLaunch:
         """
         with self._checking(observer):
             launch.launch(
-                kernel, self.launch.grid, self.arguments, self.launch.constexprs, self.launch.sample
+                kernel,
+                self.launch.grid,
+                launch.type_as_annotated(kernel, self.arguments),
+                self.launch.constexprs,
+                self.launch.sample,
             )
 
     def interleave(self, kernel: Any, observer: Observer = _ignore, **options: Any) -> Schedule:
@@ -78,7 +82,11 @@ class PlacedLaunch:
         :func:`course_lib.interpreter.schedule.run`, otherwise as :meth:`run`."""
         with self._checking(observer):
             return schedule.run(
-                kernel, self.launch.grid, *self.arguments, **options, **self.launch.constexprs
+                kernel,
+                self.launch.grid,
+                *launch.type_as_annotated(kernel, self.arguments),
+                **options,
+                **self.launch.constexprs,
             )
 
     def read_memory(self) -> bytes:

@@ -60,9 +60,7 @@ def compare(exercise: Exercise, path: Path | None = None) -> str:
             f"<li>{SIGNS.get(c.status, '–')} {write_inline(c.detail)}</li>" for c in verdict.cases
         )
         return f"<p>{write_inline(verdict.message)}</p><ul>{rows}</ul>"
-    # choose the case that the verdict names
-    named = verdict.first.case if verdict.first else ""
-    case = min(ran, key=lambda case: (case.plan.case.describe() != named, case.passed))
+    case = min(ran, key=lambda case: (not case.is_shown, case.passed))
     sentence = _("{id} {status}. The case shown: {case}.")
     sentence = sentence.format(
         id=exercise.id, status=describe_status(verdict.status), case=case.plan.case.describe()

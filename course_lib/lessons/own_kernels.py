@@ -13,7 +13,7 @@ import itertools
 import linecache
 import sys
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -43,17 +43,23 @@ _numbers = itertools.count(1)
 
 
 @dataclass(frozen=True)
-class NormPart:
-    """One of the four parts of the norm. ``own`` is true if the code is the learner's; else ``why``
-    gives the reason."""
+class Part:
+    """One part of a norm or a loss. ``own`` is true if the code is the learner's; else ``why``
+    gives the reason, and the part is the course's, or PyTorch's if ``is_pytorchs``."""
 
     exercise: str
     role: str
     own: bool
     why: str = ""
+    is_pytorchs: bool = False
 
     def __str__(self) -> str:
-        words = _("{role:10} yours, {exercise}") if self.own else _("{role:10} the course’s: {why}")
+        if self.own:
+            words = _("{role:10} yours, {exercise}")
+        elif self.is_pytorchs:
+            words = _("{role:10} PyTorch’s: {why}")
+        else:
+            words = _("{role:10} the course’s: {why}")
         return words.format(role=_(self.role), exercise=self.exercise, why=self.why)
 
 
@@ -74,11 +80,11 @@ class OwnNorm:
             try:
                 # the file of 14a imports the launchers
                 with _replace_launchers(self.launch_forward, self.launch_backward):
-                    loaded[key] = _execute(key, source)
+                    loaded[key] = execute(key, source)
             except CourseError as reason:
                 why[key] = str(reason)
         self.parts = tuple(
-            NormPart(key, role, key in loaded, why.get(key, "")) for key, role in ROLES.items()
+            Part(key, role, key in loaded, why.get(key, "")) for key, role in ROLES.items()
         )
         self.launches = dict.fromkeys(ROLES, 0)  # number of runs of each part
         self._kernels = {
@@ -294,14 +300,20 @@ def gather_norm() -> OwnNorm:
     The course's part replaces a file that is missing, not attempted or wrong, or that cannot be run
     here; ``parts`` gives the reasons.
     """
+    return OwnNorm(*read_passing_sources(ROLES))
+
+
+def read_passing_sources(exercise_ids: Iterable[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Check the learner's files of these exercises. Return the code of each that passes, and for
+    each other one the reason, both by exercise."""
     sources: dict[str, str] = {}
     why: dict[str, str] = {}
-    for key in ROLES:
+    for key in exercise_ids:
         try:
             sources[key] = _read_passing(key)
         except CourseError as reason:
             why[key] = str(reason)
-    return OwnNorm(sources, why)
+    return sources, why
 
 
 def load_passing(exercise_id: str) -> types.ModuleType:
@@ -310,7 +322,7 @@ def load_passing(exercise_id: str) -> types.ModuleType:
 
     Raises: CourseError with the reason if the file does not pass, or raises when it is run here.
     """
-    return _execute(exercise_id, _read_passing(exercise_id))
+    return execute(exercise_id, _read_passing(exercise_id))
 
 
 def _launch_own(
@@ -366,7 +378,7 @@ def _read_passing(exercise_id: str) -> str:
     return code.source
 
 
-def _execute(exercise_id: str, source: str) -> types.ModuleType:
+def execute(exercise_id: str, source: str) -> types.ModuleType:
     """Run the graded code as a module; its line numbers are those of the learner's file."""
     name = f"own_{exercise_id}_{next(_numbers)}"
     file = f"<your {texts.find_file(catalog.get(exercise_id)).name}, {name}>"

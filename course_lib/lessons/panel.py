@@ -23,7 +23,14 @@ from course_lib.base.errors import CourseError
 from course_lib.base.text import make_visible
 from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise, texts
-from course_lib.grading.public import Unreadable, Verdict, check, from_dict, read_text
+from course_lib.grading.public import (
+    Unreadable,
+    Verdict,
+    check,
+    from_dict,
+    list_uncounted,
+    read_text,
+)
 from course_lib.learner import progress, workspace
 from course_lib.lessons.comparison import compare
 from course_lib.lessons.live import VIEW
@@ -33,6 +40,7 @@ from course_lib.lessons.panel_page import (
     write_box,
     write_busy,
     write_code,
+    write_counts,
     write_difference,
     write_inline,
     write_link,
@@ -278,7 +286,9 @@ class ExercisePanel(ipywidgets.VBox):
     def _show_last(self) -> None:
         last_verdict = progress.record(self.exercise.id).last
         if not last_verdict:
-            self._result.value = write_box(_("Not checked yet."))
+            self._result.value = write_box(
+                _("Not checked yet.") + write_counts(list_uncounted(self.exercise))
+            )
             return
         try:
             self._result.value = f"<small>{_('The last verdict:')}</small>" + write_verdict(

@@ -10,6 +10,7 @@ import html
 import json
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 from pygments import highlight
@@ -30,9 +31,14 @@ from course_lib.grading.public import (
     NOT_ATTEMPTED,
     PASS,
     SIGNS,
+    KernelCount,
     Report,
     Verdict,
+    describe_count,
+    describe_count_place,
     find_kind,
+    format_count_value,
+    list_count_rows,
     make_report,
     quote_line,
 )
@@ -229,6 +235,7 @@ def write_verdict(verdict: Verdict, exercise: Exercise) -> str:
         write_quotation(report),
         *(f"<p>{write_inline(text)}</p>" for text in (report.question, report.common) if text),
     ]
+    parts.append(write_counts(report.counts))
     if report.printed:
         title = (
             _("What the grader printed")
@@ -265,6 +272,28 @@ def write_verdict(verdict: Verdict, exercise: Exercise) -> str:
         '<div role="status" aria-live="polite" class="course-verdict course-box'
         f' {_LOOKS[verdict.status]}">{"".join(parts)}</div>'
     )
+
+
+def write_counts(counts: Sequence[KernelCount]) -> str:
+    """Write each count as three bars: the learner's, the course's, and the least possible."""
+    charts, places = [], dict.fromkeys(count.place for count in counts)
+    for count in counts:
+        rows = list_count_rows(count)
+        longest = max(value or 0 for _owner, value in rows) or 1
+        over = count.limit is not None and count.yours is not None and count.yours > count.limit
+        looks = ("over" if over else "yours", "course", "least")
+        bars = "".join(
+            f"<tr><th>{html.escape(owner)}</th><td><span class='course-bar {look}'"
+            f" style='width: {100 * (value or 0) / longest:.0f}%'></span></td>"
+            f"<td class='number'>{format_count_value(value)}</td></tr>"
+            for look, (owner, value) in zip(looks, rows, strict=True)
+        )
+        charts.append(
+            f"<table><caption>{html.escape(describe_count(count))}</caption>{bars}</table>"
+        )
+    where = "; ".join(html.escape(place) for place in places)
+    below = f"<small>{describe_count_place(where)}</small>" if counts else ""
+    return f"<div class='course-counts'>{''.join(charts)}</div>{below}" if counts else ""
 
 
 def _finding(report: Report) -> str:

@@ -211,20 +211,62 @@ assert abs(find_variance(noise + 10) - 3.4) < 1e-3 and abs(find_variance(noise) 
 # ## A row of equal numbers
 #
 # A row may hold the same number in all its columns, for example where a part of a network is
-# switched off. Take 3, eight times.
+# switched off. Take 0.1, seven times, and a kernel whose lanes past the end add nothing.
 
 # %%
-predict("01-equal")
+predict("01-tenths")
 
-# %% tags=["answer"]
+
+# %% tags=["answer"] varies={"gpu": "a GPU's division rounds in another way"}
+@triton.jit
+def right_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    mask = cols < N
+    x = tl.load(x_ptr + cols, mask=mask, other=0.0)
+    mean = tl.sum(x, axis=0) / N
+    d = tl.where(mask, x - mean, 0.0)
+    var = tl.sum(d * d, axis=0) / N
+    tl.store(y_ptr + cols, d / tl.sqrt(var), mask=mask)
+
+
+x = torch.full((7,), 0.1, device=course_lib.DEVICE)
+y = torch.empty_like(x)
+right_kernel[(1,)](x, y, 7, BLOCK=8)
+print(y.tolist())
+
+# %% [markdown]
+# Not all equal rows end like that. With 3, eight times, the deviations are exactly 0, and the
+# kernel computes 0 / 0, which is NaN, not a number. A NaN spreads to everything that it is added to
+# or multiplied with, so one such row can ruin the training of a network.
+
+# %%
 print(normalise([3, 3, 3, 3, 3, 3, 3, 3]))
 
 # %% tags=["check"]
 assert torch.nn.LayerNorm(8).eps == 1e-5
-assert np.isnan(normalise([3] * 8)).all() and find("01-equal").answer == "NaN, eight times"
+assert np.isnan(normalise([3] * 8)).all() and find("01-tenths").answer == "-1, seven times"
+
+
+@triton.jit
+def keeping_out_kernel(x_ptr, y_ptr, eps, N, BLOCK: tl.constexpr):
+    cols = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + cols, mask=cols < N, other=0.0)
+    d = tl.where(cols < N, x - tl.sum(x, axis=0) / N, 0.0)
+    tl.store(y_ptr + cols, d / tl.sqrt(tl.sum(d * d, axis=0) / N + eps), mask=cols < N)
+
+
+tenths = torch.full((7,), 0.1, device=course_lib.DEVICE)
+without_eps, with_eps = torch.empty_like(tenths), torch.empty_like(tenths)
+keeping_out_kernel[(1,)](tenths, without_eps, 0.0, 7, BLOCK=8)
+keeping_out_kernel[(1,)](tenths, with_eps, 1e-5, 7, BLOCK=8)
+assert course_lib.MODE == "gpu" or without_eps.tolist() == [-1.0] * 7
+assert 0 <= with_eps.abs().max() < 1e-5
+tenth = np.float32(0.1)
+assert ((4 * tenth + 3 * tenth) / np.float32(7) - tenth) == np.spacing(tenth)  # the mean is one step too large
 
 # %% [markdown]
-# So LayerNorm adds a small number **eps** to the variance, inside the root. 1e-5 is usual. A kernel
+# So LayerNorm adds a small number **eps** to the variance, inside the root. 1e-5 is usual, and both
+# rows come out as 0, or so near to it that it does not matter. A kernel
 # computes 1 / sqrt(var + eps) once per row. It is called `rstd` (reciprocal standard deviation).
 # The kernel multiplies by it, because a GPU multiplies faster than it divides:
 #
@@ -377,8 +419,8 @@ assert sent.reshape(-1, 768).shape[0] == sent.mean(dim=-1).numel() == 1024 and s
 # %% [markdown]
 # ## The same in PyTorch operations
 #
-# Before you write a fast norm, write a plain one, to compare with. It has a trap. Here each of
-# three rows has to be divided by its largest number.
+# Before you write a fast norm, write a plain one, to compare with. It works on all rows at once.
+# Here each of three rows has to be divided by its largest number.
 
 # %%
 x = torch.tensor([[1.0, 2, 4], [1, 5, 10], [1, 50, 100]])
@@ -386,14 +428,16 @@ largest = x.amax(dim=-1)  # over the last dimension: 4, 10, 100
 scaled = x / largest
 
 # %%
-predict("01-square")
+predict("01-diagonal")
 
 # %% tags=["answer"]
 print(scaled)
 print(largest.shape, x.amax(dim=-1, keepdim=True).shape)
 
 # %% tags=["check"]
-assert scaled[2].max() == find("01-square").answer
+right = x / x.amax(dim=-1, keepdim=True)
+assert (scaled == right).sum() == find("01-diagonal").answer and scaled.max() == 5
+assert torch.equal(scaled.diagonal(), right.diagonal())
 assert (x / x.amax(dim=-1, keepdim=True)).amax(dim=-1).tolist() == [1, 1, 1]
 assert largest.shape == (3,) and x.amax(dim=-1, keepdim=True).shape == (3, 1)
 

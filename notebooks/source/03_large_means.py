@@ -240,16 +240,17 @@ assert round(years.mean() / years.std()) == 258 and round(u * 258**2, 3) == 0.00
 # ## What does y look like?
 #
 # The output of LayerNorm is `y = (x - mean) / sqrt(var + eps)`. Take the rows with mean 1000 again.
-# In the worst of them the variance is more than a tenth off.
 
 # %%
-predict("03-looks")
+predict("03-shows")
 
 # %% tags=["answer"] varies={"gpu": "a GPU adds up in another order"}
 x = make_rows(1000)
 mean, var = run_on_rows(one_pass_kernel, x, BLOCK=1024)
 y = (x - mean[:, None]) / torch.sqrt(var[:, None] + 1e-5)
 print(f"y from {y.min():.2f} to {y.max():.2f}; means of its rows up to {y.mean(1).abs().max():.4f}")
+squares = (y * y).mean(1)
+print(f"mean squares of its rows from {squares.min():.2f} to {squares.max():.2f}")
 true = torch.nn.functional.layer_norm(x, (1000,))
 print(f"largest error of y: {(y - true).abs().max():.2f}")
 
@@ -261,10 +262,14 @@ right = reference.layer_norm(x.cpu().numpy()).y
 assert np.isfinite(y).all() and abs(y).max() < 7 and abs(y.mean(axis=1)).max() < 1e-2
 assert np.median(abs(y - right).max(axis=1)) > 0.03 and abs(y - right).max() > 0.1
 assert abs(reference.float64(torch.nn.functional.layer_norm(x, (1000,))) - right).max() < 5e-3
-assert find("03-looks").answer == "nothing: y looks like any normalised row"
+squares, of_torch = ((v**2).mean(axis=1) for v in (y, reference.float64(torch.nn.functional.layer_norm(x, (1000,)))))
+assert squares.min() < 0.9 and squares.max() > 1.1 and abs(of_torch - 1).max() < 1e-4
+assert course_lib.MODE == "gpu" or [round(v, 2) for v in (squares.min(), squares.max())] == [0.83, 1.17]
+assert course_lib.MODE == "gpu" or (abs(squares - 1) > 0.02).sum() == 53
+assert find("03-shows").answer == "the mean square of each row of y"
 
 # %% [markdown]
-# A test with large means sees it. Tests mostly take `torch.randn`, and there kappa is 1.
+# No eye sees it in a print of y. A test with large means does. Tests mostly take `torch.randn`, and there kappa is 1.
 #
 # At 10,000 the variance can be negative, and then y is NaN. Flax is a library for neural networks
 # in JAX. Its LayerNorm takes the one-pass formula by default, and replaces a negative variance by
@@ -365,27 +370,53 @@ step("03-column")
 # %% [markdown]
 # ## And in half precision?
 #
-# So far x was fp32. Give the same arithmetic fp16, and something else breaks. Add up 4096 ones in
-# fp16, one after the other.
+# So far x was fp32. Give the same arithmetic fp16, and something else breaks. Add up ones in fp16,
+# one after the other: the sum grows to 2048 and stops. From there on neighbouring fp16 numbers are
+# 2 apart. 2049 lies exactly between two of them, and the one whose last binary digit is 0 is taken,
+# 2048, again and again. (In bf16 the sum stops at 256.)
 
 # %%
-predict("03-ones")
-
-# %% tags=["answer"]
 total = np.float16(0)
 for _ in range(4096):
     total = total + np.float16(1)
 print(int(total))
 
+# %% [markdown]
+# And in a kernel?
+
+
+# %%
+@triton.jit
+def total_kernel(x_ptr, total_ptr, BLOCK: tl.constexpr):
+    tl.store(total_ptr, tl.sum(tl.load(x_ptr + tl.arange(0, BLOCK)), axis=0))
+
+
+# %%
+predict("03-tree")
+
+# %% tags=["answer"]
+ones = torch.ones(4096, dtype=torch.float16, device=course_lib.DEVICE)
+total = torch.empty(1, dtype=torch.float16, device=course_lib.DEVICE)
+total_kernel[(1,)](ones, total, BLOCK=4096)
+print(total.item())
+
 # %% tags=["check"]
 total = np.float16(0)
 for _ in range(4096):
     total = total + np.float16(1)
-assert total == find("03-ones").answer == np.float16(2048) + np.float16(1) and np.spacing(np.float16(2048)) == 2
+assert total == 2048 == np.float16(2048) + np.float16(1) and np.spacing(np.float16(2048)) == 2
+assert torch.tensor(256.0).bfloat16() + 1 == 256
+ones = torch.ones(4096, dtype=torch.float16, device=course_lib.DEVICE)
+total = torch.empty(1, dtype=torch.float16, device=course_lib.DEVICE)
+total_kernel[(1,)](ones, total, BLOCK=4096)
+tree = np.ones(4096, np.float16)
+while len(tree) > 1:
+    tree = tree[::2] + tree[1::2]  # each sum is rounded to fp16
+assert find("03-tree").answer == str(int(total.item())) and total.item() == tree[0] == 4096 and tree.dtype == np.float16
 
 # %% [markdown]
-# Squares are worse: the largest fp16 number is 65504, and 300² is 90000. One rule covers both:
-# **convert to fp32 first, round at the end.**
+# Squares break in either order: 300² is infinite in fp16. One rule covers both: **convert to fp32
+# first, round at the end.**
 
 
 # %% tags=["step"]

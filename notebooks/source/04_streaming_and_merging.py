@@ -30,8 +30,8 @@ recall("04")
 # %% [markdown]
 # ## What can two halves report?
 #
-# A row has eight numbers. One program has read four of them and reports: mean 1, variance 0.
-# Another has read the other four and reports: mean 5, variance 0.
+# A row has eight numbers. One program has read four of them and reports: variance 0. Another has
+# read the other four and reports: variance 0.
 
 # %%
 import numpy as np
@@ -41,7 +41,7 @@ from course_lib.lessons import predict
 predict("04-halves")
 
 # %% [markdown]
-# First the mean. A row of four numbers has been split unevenly: `1 1 1` on the left with mean 1,
+# So each part reports its mean. A row of four numbers has been split unevenly: `1 1 1` on the left with mean 1,
 # and `5` on the right with mean 5.
 #
 # The mean of the two means is 3, and the mean of the four numbers is 2. The mean of the means is
@@ -74,16 +74,9 @@ from course_lib.lessons.prediction import find
 from course_lib.norms import statistics
 
 assert course_lib.MODE in {"cpu", "gpu"}  # this page needs neither
-assert find("04-halves").answer == np.var(DATA["two levels"]) and DATA["two levels"] == (
-    1,
-    1,
-    1,
-    1,
-    5,
-    5,
-    5,
-    5,
-)
+assert DATA["two levels"] == (1, 1, 1, 1, 5, 5, 5, 5) and np.var(DATA["two levels"]) == 4
+assert np.var([1] * 4 + [99] * 4) == 2401 and np.var([1] * 8) == 0
+assert find("04-halves").answer == "any number from 0 on"
 assert 2 == np.mean([1, 1, 1, 5]) != (1 + 5) / 2
 assert mean_of_both(3, 1.0, 1, 5.0) == 2 and mean_of_both(4, 1.0, 4, 5.0) == 3
 
@@ -261,11 +254,16 @@ assert all(np.isclose(p, q, rtol=1e-6) for p, q in zip(merged, updated, strict=T
 # %% [markdown]
 # ### What if a side is empty?
 #
-# Five numbers in eight lanes leave three lanes with no number. For such a lane n, mean and M2
-# are 0. Now two such lanes are merged.
+# Five numbers in eight lanes leave three lanes with no number: n is 0 there, and so are mean and
+# M2. If two such lanes are merged, n_b / n is 0/0, which is NaN, and no error is raised. It climbs
+# to the top of the tree and spoils the row.
+#
+# Suppose that a row of N numbers lies in BLOCK lanes, N rounded up to a power of two. The first
+# merges put lane i and lane i + BLOCK / 2 together, the next ones lane i and lane i + BLOCK / 4,
+# and so on, without a guard.
 
 # %%
-predict("04-empty")
+predict("04-hidden")
 
 # %% [markdown]
 # Mend the share of b. For n = 0 any finite share is right: both means are 0 there, so d is 0, and 0
@@ -287,7 +285,27 @@ step("04-empty-sides")
 # %% tags=["check"]
 with np.errstate(invalid="ignore"):
     zero = np.float32(0)
-    assert np.isnan(zero / (zero + zero)) and find("04-empty").answer == "NaN"
+    assert np.isnan(zero / (zero + zero))
+
+
+def has_nan(N: int, BLOCK: int, neighbours: bool) -> bool:
+    """Whether a tree without a guard merges two empty lanes, so that a NaN is at its top."""
+    counts = [1] * N + [0] * (BLOCK - N)
+    while len(counts) > 1:
+        half = len(counts) // 2
+        pairs = list(zip(counts[::2], counts[1::2]) if neighbours else zip(counts[:half], counts[half:]))
+        if (0, 0) in pairs:
+            return True
+        counts = [a + b for a, b in pairs]
+    return False
+
+
+blocks = {N: 1 << (N - 1).bit_length() for N in range(1, 1025)}
+assert not any(has_nan(N, BLOCK, neighbours=False) for N, BLOCK in blocks.items()) and find("04-hidden").answer == "none"
+assert has_nan(5, 8, neighbours=True) and has_nan(5, 16, neighbours=False)
+with np.errstate(invalid="ignore"):
+    a, b = zero, zero  # mean and M2 of an empty side
+    assert np.isnan(a + (b - a) * (zero / (zero + zero))) and a + (b - a) * (np.float32(1) / np.float32(1)) == 0
 assert find_share(np.zeros(1), np.zeros(1)) == 0 and find_share(np.array([3.0]), np.array([1.0])) == 0.25
 short = statistics.partials(DATA["worked example"][:5], np.float32)
 assert statistics.merged(short).count == 5 and np.isclose(
@@ -329,7 +347,7 @@ for length in (8192, 32):
 # %% tags=["check"]
 assert rows.shape[1] == 256 * 32 and 256 - 1 == 255
 one_chain, short = (find_error(statistics.welford_blocked(rows, np.float32, length).var, rows) for length in (8192, 32))
-assert 5 < one_chain / short < 20 and find("04-chains").answer == "the 256 chains, about ten times"
+assert 5 < one_chain / short < 20 and find("04-chains").answer == "that of the 256 chains"
 
 # %% [markdown]
 # ## Which one do you take?

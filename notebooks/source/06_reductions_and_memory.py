@@ -13,10 +13,8 @@
 # %% [markdown]
 # # 06 Reductions and memory: where does the time go?
 #
-# LayerNorm does about seven floating-point operations for each element: it adds for the mean,
-# subtracts it, squares and adds, multiplies by `rstd` and by `w`, and adds `b`. An H100 can do at
-# most 67 · 10¹² of them per second. So you can compute how long the arithmetic takes. And how long
-# does the LayerNorm take?
+# An H100 can do all the arithmetic of a LayerNorm in the time that the cell below prints. Its
+# fastest kernel takes many times as long. What does it do all that time?
 #
 # *About 40 minutes, the exercise included. Needs: lesson 05.*
 
@@ -29,7 +27,7 @@ from course_lib.lessons import recall
 recall("06")
 
 # %%
-M, N = 4096, 8192  # rows, columns
+M, N = 4096, 8192  # rows, columns; LayerNorm does seven operations for each element
 H100_FLOPS = 67e12  # fp32 operations per second, from NVIDIA's data sheet
 print(f"{7 * M * N / H100_FLOPS * 1e6:.1f} microseconds of arithmetic")
 
@@ -62,20 +60,16 @@ assert round(stored.us("layer_norm", "torch", 8192)) == 76
 assert round(4 * M * N / 1e6) == 134 and round(4 * M * N / 3350e9 * 1e6) == 40
 
 # %% [markdown]
-# You have computed the time of the arithmetic. (An H100 can do a multiplication and an addition in
-# one instruction, and the 67 · 10¹² count it as two operations. If LayerNorm cannot use it, the
-# arithmetic takes 7 µs.) Two other things may take time. The threads of the GPU have to *exchange
-# numbers*, because a sum needs all numbers of a row. And the numbers have to *come from memory*.
-# This lesson finds out what each of them costs.
+# Two other things take time. The threads of the GPU have to *exchange numbers*, because a sum needs
+# all numbers of a row. And the numbers have to *come from memory*. What does each of them cost?
 #
 # ## How do many threads make one sum?
 #
 # What a GPU runs are **threads**. A program has 128 of them unless the launch says otherwise, and
-# each of them gets a share of the lanes: of BLOCK = 1024 lanes each thread has 8. It adds up its
-# own lanes alone. Then there are 128 sums in 128 threads, and the threads have to meet.
+# each of them has a share of the lanes: of BLOCK = 1024 lanes 8. It adds up its own lanes alone.
+# Then the threads have to meet.
 #
-# Here are 16 numbers and 8 threads. Press **Step**: each thread first adds its own two numbers,
-# then half of the threads add a partner's number, then a quarter. Press a number to follow it.
+# Here are 16 numbers and 8 threads. Press **Step**, and press a number to follow it.
 
 # %%
 from course_lib.lessons import reduction_tree
@@ -102,9 +96,7 @@ def add_in_a_tree(held):
 step("06-tree")
 
 # %% [markdown]
-# A tree saves no work: 16 numbers need 15 additions in any order. It saves *steps*, because many
-# threads add at the same time.
-#
+# A tree saves no work: 16 numbers need 15 additions in any order. It saves *steps*.
 # 8192 numbers on 128 threads take 63 additions alone, for 64 numbers in each thread, and then 7
 # steps in a tree: 70 steps, and in 63 of them no thread needs another.
 
@@ -124,20 +116,17 @@ for p in (1, 32, 128, 1024):
 # %% [markdown]
 # ## How does a thread get another thread's number?
 #
-# That depends on where the number is.
-#
 # - Each thread keeps the numbers of its lanes in **registers**. No other thread can address them.
 # - 32 threads are a **warp**, and a warp carries out one instruction for its threads at a time. The
 #   instruction `shfl`, a **shuffle**, gives each thread a number from the register of another
-#   thread of its warp. Nothing is written to memory, and no other warp waits.
+#   thread of its warp. No other warp waits.
 # - The warps of a program meet in **shared memory**: each writes its number there, all wait at a
-#   **barrier**, then threads read these few sums, and add them up by shuffles again. Other programs
-#   cannot read it.
+#   **barrier**, then threads read these few sums, and add them up by shuffles again.
 # - All programs share the **L2 cache** and, behind it, **HBM**, the GPU's memory. Your tensors lie
 #   there.
 #
-# Below is the shortest kernel that adds up a block. The compiler turns it into instructions that
-# every thread carries out, and you can count them, with no GPU at hand.
+# Below is the shortest kernel that adds up a block. You can count its instructions with no GPU at
+# hand, because the compiler needs none.
 
 # %%
 import triton
@@ -173,9 +162,8 @@ for BLOCK, num_warps in ((32, 1), (1024, 1), (1024, 2), (1024, 4), (1024, 32), (
 assert find("06-wider").answer == "7, as before" and counts["shuffles"] == 7  # of BLOCK = 8192, the last one
 
 # %% [markdown]
-# The picture again, now with shuffles: 8 threads in warps of 4. In a shuffle partners swap, so both
-# add, and all threads of the warp end with the sum. Step through it. Then choose 8 threads per
-# warp: which lines go away?
+# The picture again, now with shuffles: 8 threads in warps of 4. In a shuffle partners swap, so all
+# threads of the warp end with the sum. Choose 8 threads per warp: which lines go away?
 
 # %%
 reduction_tree(16, threads=8, way="shuffle", warp=4)
@@ -204,8 +192,7 @@ def sum_each_block_kernel(x_ptr, sum_ptr, N, BLOCK: tl.constexpr):
 
 # %% [markdown]
 # There are seven shuffles in each of the eight blocks of a row of 8192 columns: 56 for each thread.
-# With every seven come three barriers, at which all warps wait. The third is there because no warp
-# may write its sum to shared memory while another still reads the sums of the block before.
+# With every seven come three barriers, at which all warps wait.
 
 # %%
 print(count_instructions(sum_each_block_kernel, BLOCK=1024, num_warps=4, N=8192))
@@ -231,9 +218,8 @@ for kernel in (sum_each_block_kernel, sum_once_kernel):
     assert abs(result.item() - row.double().sum().item()) < 1e-2
 
 # %% [markdown]
-# There is a better way. Each *lane* keeps a sum of its own through the whole row, and the lanes
-# meet once, after the loop. `tl.zeros([BLOCK], dtype=tl.float32)` is a block of zeros. Write the
-# part before the meeting: the kernel below stores what each lane holds after the loop.
+# Instead each *lane* can keep a sum of its own through the whole row, and the lanes meet once, after
+# the loop. Write the part before the meeting: the kernel below stores what each lane holds then.
 
 
 # %% tags=["step"]
@@ -257,20 +243,16 @@ step("06-lanes")
 # %% [markdown]
 # ## Why is a row one program?
 #
-# Why not two programs? A program cannot shuffle with another one, or wait for it at a barrier. Each
-# would have to store its half of the sum, to L2 or HBM, and something has to add the halves: a
-# second launch, or the program that comes last. With 4096 rows that wins nothing: an H100 has 132
-# multiprocessors, which run the programs, and each of them has 31 rows to do anyway. (If there are
-# few rows, two programs per row are faster: lesson 16.)
+# Two programs cannot shuffle with each other, so each would have to store its half of the sum. With
+# 4096 rows that wins nothing: each of the 132 multiprocessors of an H100, which run the programs,
+# has 31 rows to do anyway. (Lesson 16 has few rows.)
 #
-# Then why not one *thread* per row? A warp takes 32 rows, each thread adds up its own row, and no
-# thread ever talks to another. It sounds better. But look at what one load of that warp asks for.
-# Memory does not deliver numbers. It delivers **sectors** of 32 bytes.
+# Then why not one *thread* per row? A warp takes 32 rows, and no thread ever talks to another. But
+# memory does not deliver numbers. It delivers **sectors** of 32 bytes.
 #
 # The rows lie 16384 bytes apart, so each of the 32 numbers of a load is in a sector of its own:
 # 1024 bytes move for the 64 that were asked for. Along one row the same load takes 2 sectors. So
-# the lanes lie *along* the row, and neighbouring threads read neighbouring numbers. The price is
-# that the threads have to exchange numbers.
+# the lanes lie *along* the row. The price is that the threads have to exchange numbers.
 
 # %%
 import numpy as np
@@ -297,8 +279,8 @@ assert find("06-eighth").answer == "all of the row's bytes"
 # %% [markdown]
 # ## So where did the time go?
 #
-# Into exchanging numbers, or into memory? Measure a copy to find out. It reads `x` and writes `y`,
-# as LayerNorm does, but it computes nothing, and no thread needs another.
+# Into exchanging numbers, or into memory? A copy reads `x` and writes `y`, as LayerNorm does, but it
+# computes nothing, and no thread needs another.
 
 # %%
 predict("06-copy")
@@ -321,12 +303,11 @@ assert f"{over['resident']:.2f} times" in find("06-copy").why and f"{over['torch
 # %% [markdown]
 # ## How many times does it go over the matrix?
 #
-# From here on the course gives the time of a kernel *over the copy's*: the time divided by that of
-# a copy of the same matrix.
+# From here on the course divides the time of a kernel by that of a copy of the same matrix.
 #
 # Call it a **pass** if every element of the matrix is moved once, read or written. A copy makes
 # two. Here is LayerNorm as you would type it, without `w` and `b`. Every operation is a kernel of
-# its own: it reads from memory what the one before has written.
+# its own.
 
 
 # %%
@@ -376,10 +357,9 @@ assert pass_model.LAUNCH_US == 10
 assert all(count(name, N=100).passes() == counted[name].passes() for name in ALGORITHMS)  # a masked lane moves nothing
 
 # %% [markdown]
-# The picture below ran a kernel of each kind in the interpreter and recorded every access. Press a
-# bar, then drag the handle below the row. Which of them read the row more often than they need?
-# (The triangle shows the CPU's side. It assumes 10 µs of CPU time for each launch; the second dive
-# has measured numbers.)
+# The picture below recorded every access of a kernel of each kind. Press a bar, then drag the handle
+# below the row. Which of them read the row more often than they need? (The triangle shows the CPU's
+# side. It assumes 10 µs of CPU time for each launch; the second dive has measured numbers.)
 
 # %%
 from course_lib.lessons import pass_counter
@@ -389,9 +369,8 @@ pass_counter("naive", M=4096, N=8192)
 # %% [markdown]
 # ### How fast could it be at best?
 #
-# You can answer that for a kernel that nobody has written yet. Write it as a function. The rest of
-# the course needs this number often. `itemsize` is the bytes of an element, and `gbps` the speed of
-# memory in units of 10⁹ bytes per second.
+# You can answer that for a kernel that nobody has written yet. `itemsize` is the bytes of an
+# element, and `gbps` the speed of memory in units of 10⁹ bytes per second.
 
 
 # %% tags=["step"]
@@ -453,11 +432,10 @@ assert (
 # %% [markdown]
 # ## Your turn
 #
-# Exercise 06a adds up rows of any length: one program per row, a sum for each lane, one meeting.
-# You have all the pieces. One of them is easily forgotten, and no small test sees it:
-# `tl.program_id(0).to(tl.int64)`, because `row * stride_x` may pass 2³¹, where 32 bits end.
-# `.to(tl.float32)` at the load is needed where fp16 meets fp16, in `tl.sum` of an fp16 block or in
-# `x * x`. Here the accumulator is fp32, and fp32 + fp16 is fp32, so nothing is lost without it.
+# Exercise 06a adds up rows of any length. Each check counts how often the lanes of *your* kernel
+# meet, beside the course's kernel. One piece is easily forgotten, and no small test sees it:
+# `tl.program_id(0).to(tl.int64)`, because `row * stride_x` may pass 2³¹. `.to(tl.float32)` is needed
+# where fp16 meets fp16, as in `tl.sum` of an fp16 block. Here the accumulator is fp32.
 
 # %%
 from course_lib import exercise
@@ -494,9 +472,7 @@ assert found[0] == found[1] > 65504 and result.isinf().all()
 # ## Without rails
 #
 # A language model takes the largest of its logits, a row of 100,000 numbers, and what it needs is
-# the column. So each lane carries two things through the row. This task asks for both in one pass,
-# and names the result for every row: negative ones, and those in which the largest number stands
-# twice. The task is optional.
+# the column. This optional task asks for both in one pass.
 
 # %%
 exercise("06b")
@@ -515,9 +491,9 @@ from course_lib.lessons import review_predictions
 review_predictions("06")
 
 # %% [markdown]
-# **The ladder.** Each kernel of yours that passes gets a bar here. The bar says how near the kernel
-# comes to the memory's limit: 1 is a kernel that reads and writes each matrix no more often than it
-# must. Run the cell again when you have passed the next one.
+# **The ladder.** Each kernel of yours that passes gets a bar here: 1 is a kernel that reads and
+# writes each matrix no more often than it must. Run the cell again when you have passed the next
+# one.
 
 # %%
 from course_lib.lessons import ladder
@@ -561,8 +537,8 @@ flop = [count_flop_per_element(resident_kernel, *shape) for shape in ((1024, 4),
 assert 7 > flop[0] > flop[1] > flop[2] > 5 and flop[2] < 5.6
 
 # %% [markdown]
-# It needs a little more than 5. What is above 5 is the exchange of numbers and the divisions. A
-# thread does those once per row, so they thin out as its share of the row grows.
+# What is above 5 is the exchange of numbers and the divisions. A thread does those once per row, so
+# they thin out as its share of the row grows.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: what if there are hardly any bytes?
@@ -580,9 +556,8 @@ assert 7 > flop[0] > flop[1] > flop[2] > 5 and flop[2] < 5.6
 #   {{call_ours_us}} µs for the course's LayerNorm, a function that checks its arguments, chooses a
 #   launch, and launches it.
 #
-# The call and the GPU's work overlap: while one kernel runs, the CPU prepares the next. So in a
-# long series of calls each takes the *longer* of the two, not their sum. Large kernels hide their
-# calls. Small ones wait for them.
+# While one kernel runs, the CPU prepares the next. So in a long series of calls each takes the
+# *longer* of the two, not their sum.
 
 # %%
 from course_lib.lessons.figures import lesson06
@@ -599,8 +574,8 @@ assert round(2 * 16 * 4096 * 2 / 1e6, 2) == 0.26 and 0.09 < 262144 / 2.81e12 * 1
 
 # %% [markdown]
 # Below {{torch_mb}} MB PyTorch's call is what takes time, below {{kernel_mb}} MB the call of a
-# Triton kernel from Python. So for small matrices count calls, and count each with its time. Typed
-# op by op, LayerNorm is seven calls. Lesson 15 shows how to measure in spite of this.
+# Triton kernel from Python. So for small matrices count calls. Lesson 15 shows how to measure in
+# spite of this.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: do passes explain somebody else's GPU?
@@ -621,11 +596,9 @@ for name, (passes, us) in published.items():
     assert passes == counted[name].passes() and abs(159.4 * passes / 4 / us - 1) < 0.06
 
 # %% [markdown]
-# The expected times are right within 6 %, without a word about arithmetic or the GPU. (This is no
-# proof: one time is above, one below.) Welford's update has a division in it and does the most
-# arithmetic of the three. Passes explain why it beats two-pass. They do not explain why one-pass,
-# which saves the same pass, is slower than Welford. Where a row stays in registers there is no pass
-# to save, and then two-pass is the accurate one that is cheapest to write.
+# The expected times are right within 6 %, without a word about arithmetic or the GPU. Passes explain
+# why Welford beats two-pass, with the most arithmetic of the three. They do not explain why
+# one-pass, which saves the same pass, is slower than Welford.
 
 # %% tags=["values"]
 from course_lib.bench import measurement

@@ -13,10 +13,9 @@
 # %% [markdown]
 # # 07 LayerNorm for any row
 #
-# The kernel below is right on its two rows, and on many others. A launch chooses four things: how
-# long the rows are, where they lie in memory, which numbers they hold, and how large the matrix is.
-# For each of the four there is a choice at which the kernel is wrong. Look for it before the page
-# tells you why. Then you write the kernel that takes any row.
+# The kernel below passes its test, and is wrong in four ways. A launch chooses how long the rows
+# are, where they lie in memory, which numbers they hold, and how large the matrix is. For each of
+# the four there is a choice at which the kernel is wrong. Hunt for it before the page tells you why.
 #
 # *About 35 minutes, the exercise included. Needs: lessons 05 and 06.*
 
@@ -88,7 +87,7 @@ assert is_right(torch.tensor([[8.0, 11, 12, 9, 10], [-2, 1, 2, -1, 0]]))
 # ## Hunt 1: how long?
 #
 # BLOCK is 8. **Your step:** choose N, the number of columns, from 1 to 32, so that the kernel is
-# wrong. The next cell runs the kernel on two rows.
+# wrong.
 
 # %%
 from course_lib.lessons import predict, step
@@ -120,16 +119,12 @@ assert got[0, 8].isnan() and (abs(got - right)[0, :8] > 1e-2).all()
 assert find("07-ninth").answer.startswith("wrong numbers")
 
 # %% [markdown]
-# Here a larger BLOCK would be enough. But a block of Triton has at most 2²⁰ numbers, and a row may
-# have more. So let the block walk along the row in a loop, as in lesson 05. The program needs `y`
-# in the end, and by the time it knows `mean` and `rstd`, the first columns have left the lanes.
-#
-# So it loads each number three times: the first loop finds the mean, the second needs the mean and
-# finds the variance, and the last needs both and stores `y`. Lesson 05 needed two loops, because it
-# stored no `y`.
+# A block of Triton has at most 2²⁰ numbers, and a row may have more. So let the block walk along the
+# row in a loop, as in lesson 05. By the time the program knows `mean` and `rstd`, the first columns
+# have left the lanes, and it has to read them again.
 
 # %% [markdown]
-# Step through the loops. In the second one the mistake of lesson 01 is back: the box *mask the
+# Step through three loops: for the mean, for the variance, and for `y`. In the second one the mistake of lesson 01 is back: the box *mask the
 # deviation* is off. At which step do you see the first wrong number? Then tick the box.
 
 # %%
@@ -198,8 +193,8 @@ for N, mean, passes in ((1024, 10.0, True), (1000, 0.0, True), (1000, 10.0, Fals
 # %% [markdown]
 # ## Hunt 2: where in memory?
 #
-# `x` has three rows of four numbers, and so has `y`. `y` is packed: its rows lie one behind the
-# other, without gaps. Make a tensor `x` of shape (3, 4) for which the kernel is wrong.
+# `x` has three rows of four numbers, and so has `y`. The rows of `y` lie one behind the other,
+# without gaps. Make a tensor `x` of shape (3, 4) for which the kernel is wrong.
 
 
 # %% tags=["step"]
@@ -245,10 +240,9 @@ assert torch.isclose(cut, right, atol=1e-3).nonzero().tolist() == [list(cell) fo
 #
 # ## Hunt 3: which numbers?
 #
-# Models keep `x` in fp16 or bf16, because that halves the bytes. `tl.load` gives you what `x_ptr`
-# points at: from fp16 it makes a block of fp16 numbers. Only the first `tl.sum` is in fp16 here.
-# What can go wrong in a sum of fp16 numbers? Choose eight of them, each between -65504 and 65504,
-# on which the kernel is wrong.
+# Models keep `x` in fp16 or bf16, because that halves the bytes. `tl.load` makes a block of fp16
+# numbers of them, and the first `tl.sum` is in fp16. Choose eight numbers, each between -65504 and
+# 65504, on which the kernel is wrong.
 
 # %% tags=["step"]
 # BEGIN SOLUTION
@@ -344,9 +338,8 @@ assert torch.equal(*both) and both[0].isfinite().all() and find("07-casts").answ
 assert rows.double().sum(1).min() > 65504
 
 # %% [markdown]
-# Half precision does harm where fp16 meets fp16. That is hard to see in a line, and the next change
-# of the kernel may need the cast. So the course writes both halves of one rule that is always
-# right:
+# Half precision does harm where fp16 meets fp16, and that is hard to see in a line. So the course
+# writes both halves of one rule that is always right, and from here on its exercises give them:
 #
 # - **fp32 at the load.** `.to(tl.float32)` stands right behind every `tl.load`, of `x`, `w` and
 #   `b`.
@@ -396,7 +389,7 @@ for tried in (
 assert 32769 * 65536 * 2 / 2**30 < 4.001 and 32769 * 65536 * 2 < 80 * 10**9
 
 # %% [markdown]
-# You know the repair from lesson 05. PyTorch's own LayerNorm was found to be wrong [beyond 2³²
+# The repair is that of lesson 05. PyTorch's own LayerNorm was found to be wrong [beyond 2³²
 # elements](https://github.com/pytorch/pytorch/issues/181555) (April 2026). In CUDA C++ the number
 # of a program (`blockIdx.x`) is unsigned, so there 2³² is the border. Liger-Kernel widened its row
 # numbers in [pull request 804](https://github.com/linkedin/Liger-Kernel/pull/804), and had the same
@@ -406,8 +399,9 @@ assert 32769 * 65536 * 2 / 2**30 < 4.001 and 32769 * 65536 * 2 < 80 * 10**9
 # %% [markdown]
 # ## Your turn: LayerNorm for any row
 #
-# Your kernel has to take what broke the page's: long rows, two strides, fp16 and large offsets. `w`
-# and `b` are loaded in the last loop, by column. Save `mean` and `rstd`, one number per row.
+# Your kernel has to take what broke the page's. Strides, casts and wide rows are given. What is yours
+# are the statistics, and with them how often a row is read: each check counts it, beside the
+# course's kernel and the fewest reads that are possible.
 
 # %%
 from course_lib import exercise
@@ -420,16 +414,11 @@ from course_lib.lessons import offer_hunt
 offer_hunt("06a")
 
 # %% [markdown]
-# ## Which reads and writes does such a kernel ask for?
+# ## Where does the kernel jump back?
 #
-# Each program reads `w` and `b` for itself, in its third loop. `w` is small, and a cache keeps it.
-# `x` is another matter: each program goes over its own row three times.
-
-# %% [markdown]
-# The map below runs the course's kernel once, and records every access. Each row of it is a
-# program, and each strip a pass over a tensor. Step through program 1. Where does it jump back to
-# the start of its row? Which lanes are masked? When 07a passes, choose *yours, 07a* and press **Run
-# it**.
+# The map below records every access of the course's kernel. Each row of it is a program, and each
+# strip a pass over a tensor. Step through program 1. Where does it jump back to the start of its
+# row? When 07a passes, choose *yours, 07a* and press **Run it**.
 
 # %%
 from course_lib.lessons.pictures.access_map.forward import forward_map
@@ -451,16 +440,14 @@ assert (asked.times("x", "read"), asked.times("y", "write")) == (3, 1)
 assert asked.bytes("x") + asked.bytes("y") == 4 * M * N * 2
 
 # %% [markdown]
-# The kernel asks for `x` three times and writes `y` once: 4 M N elements. Every kernel has to read
-# x once and write y once: 2 M N. Half of that could be saved, if the row stayed somewhere between
-# the loops: lesson 08.
+# The kernel reads `x` three times and writes `y` once: 4 M N elements. Half of that could be saved,
+# if the row stayed somewhere between the loops: lesson 08.
 
 # %% [markdown]
 # ## Without rails
 #
-# An optional task. 07a reads x three times. Two reads are enough for any row, and cost no digits.
-# The file says what is asked, and not which of the ways to a variance you take. The task gives no
-# points.
+# The course's 07a reads x three times. Two reads are enough for any row, and cost no digits: this
+# optional task allows no third.
 
 # %%
 exercise("07b")
@@ -501,9 +488,8 @@ ladder("07")
 # > **ERRATUM** (Triton's tutorial, commit 5456992). It passes `x_arg.stride(0)` and uses it for `x`, `y`, `dy` and `dx`. Its row offsets
 # > are 32-bit products.
 #
-# You need no sliced `x` to make one stride fail. In a backward pass `y.sum().backward()` is enough.
-# The gradient of a sum is 1 for every element, and PyTorch does not write M N ones. It stores a
-# single one, and strides that never move.
+# You need no sliced `x` to make one stride fail. The gradient of `y.sum()` is 1 for every element.
+# PyTorch stores a single one, and strides that never move.
 
 # %%
 leaf, seen = torch.zeros(4, 8, requires_grad=True), []

@@ -13,9 +13,9 @@
 # %% [markdown]
 # # 08 Rows in registers
 #
-# The kernel of lesson 07 takes any row. It goes over the row three times, block by block: for the
-# mean, for the variance, for `y`. Each of the three loops has a load of `x`. In this lesson you
-# look at what the compiler makes of them, and you write a kernel that takes several rows at once.
+# Three loops read a row three times, even where the whole row is inside the program after the first
+# one. Or does the compiler see that? You look at what it makes of a kernel, and write one that reads
+# each row once.
 #
 # *About 40 minutes, the exercise included. Needs: lesson 07.*
 
@@ -31,8 +31,7 @@ recall("08")
 # ## What does the compiler make of it?
 #
 # You need no GPU to find out. Triton's compiler works on this machine, and here it compiles for an
-# H100. It writes PTX, NVIDIA's assembly language, and NVIDIA's assembler makes of that the machine
-# code, called SASS.
+# H100. It writes PTX, NVIDIA's assembly language, of which SASS is made, the machine code.
 
 # %%
 from course_lib.lessons import predict, step
@@ -107,36 +106,23 @@ sets = [
 assert sets == [2, 1] and find("08-constant").answer == "one set: the row stays"
 
 # %% [markdown]
-# The kernel of lesson 01 had a single load of `x`, but its rows had to fit into one block. How long
-# may a row be, so that one load is enough?
-#
 # ## Where can a row stay?
 #
-# A row can stay in **registers**. A multiprocessor of a GPU has a fixed number of them, 65,536 of 4
-# bytes on an H100, and hands them out to its threads. A register belongs to one thread, and no
-# other thread can read it. (CUDA kernels also keep rows in shared memory, which all threads of a
-# program can read. Triton's `tl` has no word for that: its compiler decides what goes to shared
-# memory.)
-#
-# A program runs on `num_warps` warps, and a warp is 32 threads. The lanes of a block are dealt out
-# to these threads. On 4 warps, which are 128 threads, a block of 8192 lanes gives each thread 64
-# lanes. Every value that a lane holds, such as its `x` in fp32, is a register of that thread.
-#
-# So a row in fp32 takes BLOCK / (32 * num_warps) registers of each thread: 64 on 4 warps, 16 on 16
-# warps.
+# In **registers**. A multiprocessor of an H100 has 65,536 of them, of 4 bytes, and hands them out to
+# its threads. (CUDA kernels also keep rows in shared memory. Triton's compiler decides what goes
+# there.) Every value that a lane holds, such as its `x` in fp32, is a register of its thread. So a
+# row in fp32 takes BLOCK / (32 * num_warps) registers of each thread: of 8192 lanes 64 on 4 warps,
+# and 16 on 16 warps.
 
 # %% [markdown]
 # A thread has at most 255 registers. On 1 warp this row alone would take 256 of each thread. What
 # does not fit is **spilled**: the compiler stores it in memory and loads it again later. That costs
 # instructions and time. The hatched bars in the picture show how much is spilled.
 #
-# And a multiprocessor holds several programs at a time. While one warp waits for memory, another
-# can run. How many programs fit depends on their registers, on their shared memory, and on two
-# limits of an H100: 64 warps and 32 programs. Mostly the registers are the first to run out.
-#
-# Take a kernel with 160 registers per thread, whose programs have 4 warps. 128 * 160 is 20,480
-# registers, so three programs fit in 65,536, and four do not. These are 12 warps, where the
-# multiprocessor has places for 64.
+# And a multiprocessor holds several programs at a time: while one warp waits for memory, another can
+# run. It has places for 64 warps, and mostly the registers run out first. Take 160 registers per
+# thread, and programs of 4 warps. 128 * 160 is 20,480 registers, so three programs fit in 65,536,
+# and four do not: 12 warps.
 
 # %%
 kernel_explorer("resident", BLOCK=8192)
@@ -149,11 +135,9 @@ assert one.spill_bytes > 0 == four.spill_bytes == sixteen.spill_bytes
 assert 64 < four.registers < 255 and 16 < sixteen.registers < four.registers
 
 # %% [markdown]
-# This kernel loads `x` once. BLOCK is at least N, as in lesson 01, so the row is in the lanes after
-# one load. To keep the row, it only has to use the same variable again.
-#
-# Drag *num_warps* and watch the bars. The line *resident warps* says how many warps a
-# multiprocessor holds at a time.
+# This kernel loads `x` once. BLOCK is at least N, so the row is in the lanes after one load. To keep
+# it, the kernel only has to use the same variable again. Drag *num_warps* and watch the bars. The
+# line *resident warps* says how many warps a multiprocessor holds at a time.
 #
 # A program has at most 32 warps. The course's own kernel keeps `x` in 16 or 32 registers per
 # thread, so its rows end at 32768 columns. Lesson 16 splits longer rows over several programs.
@@ -172,21 +156,17 @@ assert occupancy("sm_90", 160, 0, 4) == 4 * 3 == 12 and 128 * 160 * 3 < 65536 < 
 # %% [markdown]
 # ## What do three loads cost?
 #
-# The kernel of lesson 07 asks for 4 M N elements, and this one for 2 M N. Lesson 06 gave their
-# times for 4096 x 8192 fp16 numbers on an H100: 59.3 and 48.7 µs, so three loads take 1.22 times as
-# long as one. The second and third find most of the row in a cache. With rows of 1024 columns, and
-# as many numbers in all, three loads take 1.04 times as long.
+# Lesson 06 gave the times for 4096 x 8192 fp16 numbers on an H100: 59.3 and 48.7 µs, so three loads
+# take 1.22 times as long as one. With rows of 1024 columns, and as many numbers in all, they take
+# 1.04 times as long.
 #
-# At 256 columns three loads take {{short}} times as long, and the number says less than it seems
-# to. There the kernel with one load takes 16 rows per program, and the other takes one. Two things
-# differ, the loads and the rows per program, so nobody can tell from these times what each of them
-# costs. From 4096 columns on both take one row per program: there three loads take {{long_low}} to
-# {{long_high}} times as long.
+# At 256 columns it is {{short}} times. There the kernel with one load takes 16 rows per program, and
+# the other takes one. Two things differ, so nobody can tell what each of them costs. From 4096
+# columns on both take one row: there three loads take {{long_low}} to {{long_high}} times as long.
 
 # %% [markdown]
-# The chart divides each time by the time of a copy of the same bytes, so 1 means as fast as a copy.
-# On a machine with a GPU it is measured now. On any other it shows what was measured on the GPU
-# that it names.
+# The chart divides each time by that of a copy of the same bytes. On a machine with a GPU it is
+# measured now.
 
 # %%
 from course_lib.lessons.figures import lesson08
@@ -211,8 +191,8 @@ assert all(ratio > 1 for ratio in times.values()) and max(times, key=times.get) 
 #
 # With a **tile** of ROWS x BLOCK numbers.
 #
-# A tile needs a table of offsets. Triton's blocks broadcast as NumPy's arrays do: `rows[:, None]`
-# is a column, `cols[None, :]` is a row, and their sum is a table.
+# Triton's blocks broadcast as NumPy's arrays do: `rows[:, None]` is a column, `cols[None, :]` is a
+# row, and their sum is a table of offsets.
 
 # %%
 import numpy as np
@@ -230,9 +210,8 @@ masked = np.argwhere(np.broadcast_to(cols >= 3, (2, 4))).tolist()
 assert masked == [list(cell) for cell in find("08-tile").answer]
 
 # %% [markdown]
-# A reduction takes one axis of a tile away. `tl.sum(tile, axis=1)` adds along the rows and leaves
-# ROWS numbers, one per row. A mask broadcasts like offsets: `(cols < N)[None, :]` is a row of truth
-# values, for every row of the tile.
+# `tl.sum(tile, axis=1)` adds along the rows and leaves ROWS numbers, one per row. A mask broadcasts
+# like offsets: `(cols < N)[None, :]` is a row of truth values, for every row of the tile.
 #
 # **Your step.** Load a tile. M is a multiple of ROWS here, so every row exists.
 
@@ -255,12 +234,9 @@ step("08-tile")
 # %% [markdown]
 # ### Whose mean is it?
 #
-# The means have shape (ROWS,), and the tile has shape (ROWS, BLOCK).
-#
-# Shapes are matched from the right, as in NumPy: (4,) becomes (1, 4), a row. In a tile of 4 x 4
+# Shapes are matched from the right: a mean of shape (4,) becomes (1, 4), a row. In a tile of 4 x 4
 # numbers `x - mean` therefore takes the mean of row 2 from *column* 2, and raises no error.
-# `mean[:, None]` has shape (4, 1), a column, and each row loses its own mean. With a tile of 2 x 8
-# the same slip is an error.
+# `mean[:, None]` has shape (4, 1), a column, and each row loses its own mean.
 
 # %%
 tile = np.array([[0], [10], [20], [30]]) + np.array([-1, 1, -2, 2])
@@ -298,8 +274,6 @@ step("08-broadcast")
 
 # %% [markdown]
 # ### What if the last tile has too many rows?
-#
-# M is seldom a multiple of ROWS.
 #
 # With M = 5 and ROWS = 4 the second program has the rows 4, 5, 6 and 7, and only row 4 exists. If
 # it stores four means without a mask, the other three land behind the tensor.
@@ -343,19 +317,12 @@ def mean_kernel(x_ptr, mean_ptr, M, N, ROWS: tl.constexpr, BLOCK: tl.constexpr):
 step("08-rows")
 
 # %% [markdown]
-# And the variance? In a row that exists, a lane past the last *column* holds `-mean` after the
-# subtraction: put 0 there, as before. A *row* past the end holds zeros, and its statistics are not
-# stored.
-#
-# Take the variance in two passes. One-pass would save nothing here, because a row in registers is
-# read only once.
-#
 # ## Your turn: each row once
 #
-# The rest you know: fp32 at the load (`.to(tl.float32)`), one rounding at the store
-# (`.to(y_ptr.dtype.element_ty)`), row offsets in 64 bits (`tl.program_id(0).to(tl.int64)`), two
-# strides, `mean` and `rstd` saved. `w` and `b` are loaded once per program: all rows of the tile
-# share them.
+# A lane past the last *column* holds `-mean` after the subtraction, as before. Take the variance in
+# two passes: one-pass would save nothing, because a row in registers is read only once. Each check
+# also says what the compiler makes of *your* kernel: registers, what is spilled, and the number of
+# load instructions.
 
 # %%
 from course_lib import exercise
@@ -363,11 +330,9 @@ from course_lib import exercise
 exercise("08a")
 
 # %% [markdown]
-# When it passes, go back to the second picture of the compiler and choose *yours, 08a*. Does it
-# take as many registers as the course's? A plain 08a takes *fewer*: with Triton 3.7, on 4 warps,
-# 128 per thread, where the course's kernel, which also takes column strides, takes
-# 167. So a multiprocessor holds 16 warps of a plain one and 12 of the course's. Then run yours in
-#      the map below, where the course's kernel goes over `x` once.
+# With Triton 3.7, on 4 warps, a plain 08a takes 128 registers per thread. The kernel of the picture
+# above, which also takes column strides, takes 167. So a multiprocessor holds 16 warps of a plain
+# one and 12 of the other. When yours passes, run it in the map below.
 
 # %%
 from course_lib.lessons.pictures.access_map.forward import forward_map
@@ -429,9 +394,8 @@ assert compile_forward(N=8191, stride=8192).loads == narrow.loads == compile_for
 assert compile_forward(N=8176).loads == four.loads and 8176 % 16 == 0 and compile_forward(N=8184).loads == narrow.loads
 
 # %% [markdown]
-# A load is as wide as the compiler knows it may be. If a tensor begins at an odd element, nothing is
-# aligned. If you can choose N, choose a multiple of 16. If you cannot, but you know that 8 divides
-# N and the stride, tell the compiler by arithmetic, in the first lines of the kernel:
+# A load is as wide as the compiler knows it may be. If you can choose N, choose a multiple of 16. If
+# you cannot, but you know that 8 divides N and the stride, tell the compiler by arithmetic:
 #
 # ```python
 # N, stride = N // 8 * 8, stride // 8 * 8  # the same numbers, and 8 divides them in plain sight
@@ -468,9 +432,7 @@ assert hinted["promise"] == {2: 8} or not triton.__version__.startswith("3.7.")
 # ## Without rails
 #
 # In a batch of sentences each row has a length of its own, and the places behind its end hold
-# anything at all. Two rows of one program then need two masks. The file says what must come out,
-# for a row and for the places behind it. How many masks that takes, it does not say. The task is
-# optional.
+# anything at all. This optional task asks for a kernel that takes such rows.
 
 # %%
 exercise("08b")
@@ -509,35 +471,6 @@ ladder("08")
 #   cache hints.
 #
 # **Next:** lesson 09. The line before a norm is often an addition, and it moves its bytes, too.
-
-# %% [markdown] tags=["dive"]
-# ## Dive: which line costs what?
-#
-# `tl.sum` is half a line of Python. The threads of a program have to exchange numbers in it, and no
-# thread can read another's registers. Inside a warp an instruction named `SHFL` hands a register's
-# value from thread to thread. It uses no shared memory. Between warps the numbers go through shared
-# memory: one warp writes (`STS`), all wait (`BAR`), another reads (`LDS`).
-#
-# How many `SHFL` is one `tl.sum` over a row, on 1, 4 and 16 warps? The cell counts them in the line
-# of the first sum.
-
-# %%
-from course_lib.lessons.pictures.compiled_kernel.model import count_line_instructions
-
-for warps in (1, 4, 16):
-    made = count_line_instructions("tl.sum(x, axis=1)", num_warps=warps)
-    print(f"{warps:2} warps: {made['FADD']:3} FADD, {made['SHFL']} SHFL, {made['BAR']} BAR")
-
-# %% tags=["check"]
-counted = {warps: count_line_instructions("tl.sum(x, axis=1)", num_warps=warps) for warps in (1, 4, 16)}
-assert {warps: made["SHFL"] for warps, made in counted.items()} == {1: 5, 4: 5 + 2, 16: 5 + 4}
-assert counted[1]["STS"] == counted[1]["LDS"] == counted[1]["BAR"] == 0 < counted[4]["STS"] and counted[4]["LDS"]
-assert counted[1]["FADD"] > 3 * counted[4]["FADD"] > 6 * counted[16]["FADD"]
-
-# %% [markdown]
-# Five inside a warp: log2 of 32 threads. Four warps leave four numbers, and two more `SHFL` add
-# those up; 16 warps need four more. The additions (`FADD`) are the thread's own lanes: the more
-# threads, the fewer lanes each of them has to add up alone.
 
 # %% tags=["values"]
 from course_lib.bench import forward, measurement

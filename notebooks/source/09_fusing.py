@@ -13,10 +13,9 @@
 # %% [markdown]
 # # 09 Fusing: where two right kernels waste a fifth
 #
-# In a transformer a norm does not stand alone. Every layer adds its output to a running sum, the
-# residual, and the next layer normalises that sum. So two kernels follow each other. Both are
-# right. Both run at the speed of memory, and you could not make either of them faster. And yet a
-# fifth of the bytes that the two move is wasted. Which fifth?
+# Two kernels are right, and you could not make either of them faster. And yet a fifth of the bytes
+# that the two move is wasted. Which fifth? (In a transformer every layer adds its output to a running
+# sum, the residual, and the next layer normalises that sum.)
 #
 # *About 40 minutes, the exercise included. Needs: lessons 02, 06 and 08.*
 
@@ -90,12 +89,8 @@ def rms_norm_op_by_op(x, w, eps=1e-5):
 
 
 # %% [markdown]
-# There are eight launches, and most of them read and write matrices of fp32, at 4 bytes per
-# element: 36 bytes for each fp16 element of x, where one kernel reads 2 and writes 2. So most is
-# won by a norm that is one kernel, nine times the bytes. The fused addition comes on top.
-
-# %% [markdown]
-# Here is which operation moves what, beside one kernel for all of them.
+# There are eight launches, and most of them read and write matrices of fp32: 36 bytes for each fp16
+# element of x, where one kernel reads 2 and writes 2, nine times fewer.
 
 # %%
 bytes_moved(M=4096, N=4096, dtype="fp16", case="eager")
@@ -136,10 +131,10 @@ for dtype in (torch.float16, torch.bfloat16):
 
 # %% [markdown]
 # The results differ, too. These operations round xhat before they multiply it by `w`, as Llama's
-# code does, and they round the product again. The course's kernel rounds once. In fp16 and in bf16
-# about a quarter of the elements differ.
+# code does, and they round the product again. In fp16 and in bf16 about a quarter of the elements
+# differ from a kernel that rounds once.
 #
-# Now count a longer chain yourself. A third kernel multiplies the norm with a gate, element by
+# Now count a longer chain. A third kernel multiplies the norm with a gate, element by
 # element:
 #
 # ```
@@ -195,7 +190,7 @@ assert 0.07 < (again != total).float().mean() < 0.12 and find("09-total").answer
 # ## Which sum do you normalise?
 #
 # `total` is rounded to bf16 when it is stored. But the fused kernel has the nearly exact sum in
-# fp32. It could normalise the exact sum and save a rounding.
+# fp32, and could normalise that.
 
 # %%
 predict("09-sum")
@@ -254,10 +249,8 @@ def add_rms_norm(x, residual, w, eps):
 step("09-round")
 
 # %% [markdown]
-# In a kernel you round with `.to(total_ptr.dtype.element_ty)`, the dtype that `total_ptr` points
-# to. Here is an addition of matrices that also stores what the rounding lost. Two things are wrong
-# with it. It forgets to round. And `residual` is a part of a wider matrix, so its rows lie farther
-# apart.
+# Here is an addition of matrices that also stores what the rounding lost. Two things are wrong with
+# it. It forgets to round. And `residual` is a part of a wider matrix, so its rows lie farther apart.
 
 
 # %% tags=["step"]
@@ -315,14 +308,9 @@ for few, many in (
 assert find("09-time").answer.startswith("about 1.25")
 
 # %% [markdown]
-# What is timed here is the work of the GPU. The second call costs the CPU something, too. With
-# large matrices nobody notices, because the GPU is still busy with the first. With small ones it
-# counts: see the dive about few bytes in lesson 06.
-#
 # ### And does leaving out the mean save time?
 #
-# RMSNorm has one sum where LayerNorm has two, and no subtraction: four operations per element
-# instead of seven (lesson 06).
+# RMSNorm has one sum where LayerNorm has two, and no subtraction.
 
 # %%
 predict("09-rms")
@@ -351,10 +339,9 @@ assert over[8192] < 1.05 and over[32768] > 1.25
 # %% [markdown]
 # ### One column more
 #
-# These were powers of two. At other lengths two things are wasted. The block is the next power of
-# two, so the lanes past the end of the row are *idle*. And where a packed row has an odd length,
-# every load is *narrow*: it brings one number instead of eight (lesson 08). This is the resident
-# LayerNorm on the stored H100. A copy takes {{copy}} µs at all four lengths.
+# At lengths that are no power of two the lanes past the end of the row are *idle*. And where a packed
+# row has an odd length, every load is *narrow*: it brings one number instead of eight (lesson 08).
+# This is the resident LayerNorm on the stored H100. A copy takes {{copy}} µs at all four lengths.
 #
 # An idle lane still executes its load, and the mask says no.
 #
@@ -399,22 +386,10 @@ assert {round(stored.copy_us(N)) for N in loads} == {48}
 assert find("09-odd").answer.startswith("about 136 µs")
 
 # %% [markdown]
-# ### Blocked or resident?
-#
-# The fused kernel keeps its row in registers. A kernel that goes block by block has to read `total`
-# again. RMSNorm alone, blocked, reads `x` a second time to write `y`: 3 passes instead of 2. On the
-# stored H100 that costs little at 8192 columns, {{blocked_8192}} µs instead of {{resident_8192}},
-# because L2 answers most of the second reading. At 32768 columns it is {{blocked_32768}} instead of
-# {{resident_32768}}.
-#
-# Both kernels save `rstd`, 4 bytes per row. The backward pass of lesson 11 then knows `xhat` as
-# soon as it has loaded `x`. It loads `x` once in any case, but it need not compute the sum again
-# that `rstd` was made of.
-#
 # ## Your turn
 #
-# Exercise 09a is 02b with an addition in front. It has four matrices with four strides, and the
-# rounding of `total` has to come before the norm.
+# Exercise 09a is 02b with an addition in front. Each check counts the bytes that *your* kernel moves
+# for each element of the matrix. In fp16 two kernels would move 10.
 
 # %%
 from course_lib import exercise
@@ -422,8 +397,8 @@ from course_lib import exercise
 exercise("09a")
 
 # %% [markdown]
-# When it passes, count its passes: choose exercise 09a under the picture and press **Count it**.
-# (The other bars are LayerNorms, which have no residual to read and no total to write.)
+# When it passes, choose exercise 09a under the picture and press **Count it**. (The other bars are
+# LayerNorms, which have no residual to read and no total to write.)
 
 # %%
 from course_lib.lessons import pass_counter
@@ -444,9 +419,7 @@ offer_hunt("08a")
 # ## Without rails
 #
 # No layer needs the old residual once the sum is there. So the sum may take its place, and one
-# matrix less is needed. This task asks for that kernel, in rows of any length, which takes two
-# passes over a row. The file says what lies where before and after the launch, and nothing of the
-# way. The task is optional.
+# matrix less is needed. This optional task asks for that kernel, in rows of any length.
 
 # %%
 exercise("09b")
@@ -481,9 +454,8 @@ ladder("09")
 # ## Dive: would a compiler have found it?
 
 # %% [markdown]
-# `torch.compile` finds it. On the stored H100 the same work was also given to `torch.compile` and
-# to two libraries with a fused kernel, Liger-Kernel and quack. The matrix has 8192 rows of 4096
-# columns, in fp16. `torch` is the addition and `F.rms_norm`, `unfused` the addition and the
+# On the stored H100 the same work was also given to `torch.compile` and to two libraries with a fused
+# kernel, Liger-Kernel and quack, for 8192 rows of 4096 columns in fp16. `torch` is the addition and `F.rms_norm`, `unfused` the addition and the
 # course's kernel, and `resident` the course's fused one.
 
 # %%
@@ -518,5 +490,3 @@ values = {
 }
 values |= {f"layer_{N}": f"{h100.us('layer_norm', 'resident', N):.0f}" for N in (4095, 4096, 5120)}
 values["copy"] = f"{h100.copy_us(4096):.0f}"
-for N in (8192, 32768):
-    values |= {f"{way}_{N}": f"{h100.us('rms_norm', way, N):.0f}" for way in ("blocked", "resident")}

@@ -98,8 +98,6 @@ print(nudge(layer_norm, dy, row).round(4))
 # table of all these numbers is the Jacobian, and nudging measures the vector `dy` times this table.
 # So a backward pass is a **vector-Jacobian product**, a VJP. For a row of 8192 numbers the table
 # has 67 million entries. The rest of the page replaces it by two numbers per row.
-#
-# The loss rises by $\sum_i dx_i\, p_i$ for a small push p of x. And y does not feel a push along 1.
 
 # %%
 from course_lib.lessons import predict, step
@@ -115,6 +113,10 @@ for seed in range(5):
     assert abs(dx.sum()) < 1e-8 and abs((dx * layer_norm(x)).sum()) < 1e-8
     assert np.allclose(np.cross(dx, [3, -1, -2]), 0, atol=1e-8)  # the only direction there is
 assert 8192**2 == 67_108_864
+
+# %% [markdown]
+# The loss rises by $\sum_i dx_i\, p_i$ for a small push p of x. A push that y does not feel leaves
+# the loss as it is, so it makes this sum 0.
 
 # %% [markdown]
 # ## What is left of a push?
@@ -157,7 +159,7 @@ rms = [model("rms_norm", x_3, push(turn, mean=0.75), eps=0.0).left for turn in r
 assert np.linalg.matrix_rank(np.array(rms), tol=1e-9) == 2 and max(abs(left.mean()) for left in rms) > 0.1
 
 # %% [markdown]
-# A row of three numbers has three directions, and LayerNorm leaves one of them.
+# Now make the row shorter.
 
 # %%
 predict("10-two")
@@ -171,10 +173,17 @@ assert (equal.y == 0).all() and abs(reference.layer_norm_vjp([[1.0, -3.0]], [[7.
 
 # %% [markdown]
 # The shortest test of a gradient is `y.sum().backward()`, on a fresh layer whose w is still 1. Many
-# people write it.
+# people write it. Then wdy is 1 everywhere: an arrow along 1, a direction that is taken out whole,
+# and a function that always returns zeros passes. Somebody mends the test, and takes `(y *
+# y).sum()` as the loss.
 
 # %%
-predict("10-ones")
+predict("10-squares")
+
+# %% tags=["answer"]
+for power in (1, 2, 3):  # of y, in the loss
+    y = layer_norm(row)
+    print(f"sum of y ** {power}: dx is", (nudge(layer_norm, power * y ** (power - 1), row) + 0.0).round(3))
 
 # %% tags=["check"]
 eight = np.random.default_rng(4).standard_normal((8, 8))  # eight wdy for one row of eight columns
@@ -184,7 +193,10 @@ assert np.linalg.matrix_rank(reference.layer_norm_vjp(eight, same_row, eps=0.0).
 assert np.linalg.matrix_rank(reference.rms_norm_vjp(eight, same_row, eps=0.0).dx, tol=1e-9) == 8 - 1
 assert abs(reference.layer_norm_vjp(np.ones((8, 8)), eight, eps=1e-5).dx).max() < 1e-14
 assert abs(nudge(layer_norm, np.ones(3), x)).max() < 1e-9
-assert find("10-ones").answer == "0 in every element, for every x"
+assert find("10-squares").answer == "0 in every element, for every x"
+of_eight = reference.layer_norm(eight, eps=0.0).y
+assert abs(reference.layer_norm_vjp(2 * of_eight, eight, eps=0.0).dx).max() < 1e-13
+assert abs(reference.layer_norm_vjp(3 * of_eight**2, eight, eps=0.0).dx).max() > 0.1
 
 # %% [markdown]
 # ## How do you take a direction out?
@@ -233,13 +245,12 @@ step("10-along-xhat")
 # ## In which unit?
 #
 # Two parts are out. A factor is still missing. To find it, think of a row in metres, and then of
-# the same row in decimetres.
-
-# %%
-predict("10-unit")
+# the same row in decimetres: all of `x` is multiplied by 10. y is the same as before. To move it as
+# far as before, you now have to push x ten times as far, so every element of `dx` is multiplied by
+# 0.1. This is the factor rstd, which is a tenth of what it was.
 
 # %% tags=["check"]
-assert np.allclose(nudge(layer_norm, dy, 10 * row), find("10-unit").answer * nudge(layer_norm, dy, row))
+assert np.allclose(nudge(layer_norm, dy, 10 * row), 0.1 * nudge(layer_norm, dy, row))
 assert np.allclose(reference.layer_norm([10 * x], eps=0.0).rstd, 0.1 * reference.layer_norm([x], eps=0.0).rstd)
 
 # %% [markdown]
@@ -366,10 +377,10 @@ exercise("10a")
 # ## What is left of it for RMSNorm?
 #
 # RMSNorm divides by $\sqrt{\mathrm{mean}(x^2) + \mathrm{eps}}$ and subtracts no mean. Its xhat is
-# `x * rstd`. Ask the first question of this page again.
-
-# %%
-predict("10-rms")
+# `x * rstd`. Which pushes does y not feel now? Stretch the row, and the root mean square stretches
+# with it: y does not feel a push along xhat. Add the same number to every element, and nothing takes
+# it out again. So one of your two parts has to go from the formula, and the rows of `dx` need not
+# add up to 0.
 
 
 # %% tags=["check"]
@@ -378,7 +389,6 @@ def rms_norm(row):
 
 
 assert np.allclose(rms_norm(x + 1e-3 * rms_norm(x)), rms_norm(x)) and abs(rms_norm(x + 1) - rms_norm(x)).max() > 0.1
-assert find("10-rms").answer == "only along xhat"
 dy_3 = rng.standard_normal(3)
 rms_dx = nudge(rms_norm, dy_3, x)
 assert abs((rms_dx * rms_norm(x)).sum()) < 1e-8 and abs(rms_dx.sum()) > 0.1

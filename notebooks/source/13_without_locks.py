@@ -73,14 +73,14 @@ assert all(np.abs(run.result("dw") - exact).max() < 2e-6 for run in twice)
 # ## Who changes the bits?
 #
 # Three programs are enough to see it. They bring 100000000, 1 and -100000000 to a total in fp32,
-# through a lock that is right.
+# through a lock that is right. Near 100000000 neighbouring fp32 numbers are 8 apart. Where the 1
+# meets a large total, it is rounded away, and 0 comes out. Only if the two large numbers cancel
+# first, the 1 is kept.
 
 # %%
 from course_lib.lessons import predict
 
-predict("13-three")
-
-# %% tags=["answer"]
+# %%
 import torch
 from course_lib.lessons import interleaved, locks
 
@@ -95,7 +95,7 @@ from course_lib.lessons.prediction import find
 one, large = np.float32(1), np.float32(1e8)
 assert (large + one) - large == 0 and (large - large) + one == 1
 assert np.finfo(np.float32).nmant + 1 == 24 and np.spacing(large) == 8
-assert {int(run.result("total")[0]) for run in runs} == {0, 1} and find("13-three").answer == "0 or 1"
+assert {int(run.result("total")[0]) for run in runs} == {0, 1}
 
 # %% [markdown]
 # Addition of floating-point numbers is not associative: (a + b) + c and a + (b + c) round
@@ -310,9 +310,6 @@ exercise("13a")
 # and the rows pass through them.
 
 # %%
-predict("13-tiles")
-
-# %% tags=["answer"]
 from course_lib.lessons import persistent_walk
 
 persistent_walk(M=11, P=3, ROWS=2)
@@ -323,7 +320,6 @@ from course_lib.lessons.pictures.persistent_walk.model import MOST_ROWS
 assert MOST_ROWS >= 11
 tiles = list(range(1, -(-11 // 2), 3))
 assert [row for tile in tiles for row in (2 * tile, 2 * tile + 1) if row < 11] == [2, 3, 8, 9]
-assert find("13-tiles").answer == "2, 3, 8 and 9"
 
 # %% [markdown]
 # In the picture press **Step**, or drag the slider, and watch the partial sums: a program stores
@@ -374,7 +370,7 @@ assert round(100 * 16 * 4096 * 8192 / (3 * 4096 * 8192 * 2)) == 267
 
 # %% [markdown]
 # And are the bits still the same in every order? Yes: M, P and the launch decide which tiles a
-# program takes. But P follows from the number of multiprocessors, so another GPU has another P.
+# program takes.
 
 # %%
 predict("13-gpus")
@@ -397,14 +393,15 @@ assert find("13-gpus").answer == "only dx"
 assert np.abs(sum_partials(two[0]) - want.dw).max() < 1e-5
 
 # %% [markdown]
-# The course takes P from the number of multiprocessors. So the same machine with the same Triton
+# The course takes P from the number of multiprocessors, so another kind of GPU has another P. So the same machine with the same Triton
 # repeats itself, and two kinds of GPU agree to rounding.
 #
 # ## What do the three designs cost?
 #
 # Count bytes first. 3 M N is the least: read x and dy, write dx. The persistent kernel is near it,
 # two stages move 5/3 of it. The lock moves little more than 3 M N, too: its buffers are small and
-# stay in the cache. But it is the slowest of the three, because its programs wait.
+# stay in the cache. But it is the slowest of the three: at 4096 columns it takes 3.2 times the floor,
+# and persistent 1.1.
 
 # %%
 predict("13-waits")
@@ -426,6 +423,10 @@ over = {
 }
 lengths = (256, 1024, 4096, 8192)
 assert all(max((over[p, n], p) for p in ("locked", "two-stage", "persistent", "torch"))[1] == "locked" for n in lengths)
+locks_of = {n: tables.lock_group(n) for n in (256, 4096)}
+held = {n: over["locked", n] / (2**25 / n / locks_of[n]) for n in locks_of}
+assert locks_of[256] > locks_of[4096] and held[256] < held[4096] and round(16 * 3.2) == 51
+assert [round(over[name, 4096], 1) for name in ("locked", "persistent")] == [3.2, 1.1]
 assert all(over["persistent", n] < 1.2 and 1.8 < over["two-stage", n] < 2.4 for n in lengths)
 assert (
     all(round(over["two-stage", n], 1) in (1.8, 1.9) for n in lengths[:-1]) and round(over["two-stage", 8192], 1) == 2.4

@@ -87,9 +87,6 @@ assert transformer.share_of_words(before, text) < 0.15
 # %%
 from course_lib.lessons import predict, step
 
-predict("14-words")
-
-# %%
 predict("14-apart")
 
 # %% [markdown]
@@ -134,11 +131,10 @@ print(
     {name: round(loss, 3) for name, loss in end.items()},
     f"first gap {gaps[0]:.0e}, largest {gaps.max():.0e}",
 )
-asked = find("14-words")
-assert asked.is_expected(100 * transformer.share_of_words(sample, text)) and asked.answer == 85
+assert 0.70 <= transformer.share_of_words(sample, text) <= 1.00
 assert all(0.5 < loss < 1.0 for loss in end.values()) and len(runs[ours]) == len(runs[theirs]) == STEPS
 assert gaps[0] < 1e-5 and gaps.max() < 0.2 and runs[ours][0] > entropy
-assert find("14-apart").answer.startswith("they part")
+assert 0 < gaps[:10].max() < 1e-4 and find("14-apart").answer == "apart within ten steps, at first in the last digits"
 assert all(count >= STEPS * size.norms for count in norm.launches.values()), norm.launches
 
 # %% tags=["check"]
@@ -151,6 +147,10 @@ print(f"one ulp off: first gap {of_nudged[0]:.0e}, largest {of_nudged.max():.0e}
 assert 0 < of_nudged.max() < 0.2 and gaps.max() < 100 * of_nudged.max()
 
 # %% [markdown]
+# Before the training about 2 of 100 words that the model writes stand in the text, and after it 81
+# to 95 (five seeds). What they say makes little sense: the model has 58,000 weights, and it sees 32
+# characters.
+#
 # Meanwhile the third norm's rows grow. With PyTorch's norm (lesson 03) their median root mean
 # square goes from {{rms_before}} to {{rms_after}}. Their means stay small: in no norm is |mean| /
 # std of a row above {{ratio}}.
@@ -191,6 +191,7 @@ end |= {bug: transformer.loss_on(m, corpus.held_out) for bug, m in models.items(
 right = end[theirs]
 print({name: round(loss, 3) for name, loss in end.items()})
 assert end["wrong sign of c1"] > right + 1 and end["c1 and c2 left out"] > right + 0.05
+assert min(runs["wrong sign of c1"]) > 2 > 1.2 > max(runs[bug][-1] for bug in ("c1 and c2 left out", "w left out"))
 assert abs(end["w left out"] - right) < 0.15 and find("14-harm").answer == "the wrong sign"
 noise = transformer.write(models["wrong sign of c1"], corpus.training, 400)
 print(f"words with the wrong sign {transformer.share_of_words(noise, text):.2f}")
@@ -288,11 +289,11 @@ assert all(torch.allclose(a, t, rtol=1e-4, atol=1e-4) for a, t in zip(got, true,
 
 # %% [markdown]
 # The gradients are right now. With `create_graph=True` autograd also records what backward does.
+# But a launch is no operation of PyTorch, so `dx` is a constant to it. A loss that holds the size
+# of a gradient through `h + Bare(h)` needs second derivatives, and gets only those of the path
+# around the norm.
 
 # %%
-predict("14-twice")
-
-# %% tags=["answer"]
 from course_lib.lessons.wiring import differentiate_twice
 
 true = differentiate_twice(lambda x, w, b: torch.nn.functional.layer_norm(x, (10,), w, b))
@@ -361,7 +362,6 @@ def penalise_cube(norm, how):
 
 true = differentiate_twice(lambda x, w, b: torch.nn.functional.layer_norm(x, (10,), w, b))
 assert (differentiate_twice(lambda x, w, b: Bare.apply(x, w, b, 1e-5)) - true).norm() > 0.3 * true.norm()
-assert find("14-twice").answer == "a wrong number, without an error"
 mine = differentiate_twice(lambda x, w, b: of_the_course(x, (10,), w, b))
 assert torch.allclose(mine, true, rtol=1e-3, atol=1e-2)
 try:
@@ -537,8 +537,8 @@ assert torch.allclose(block, 2 * want_alone, atol=1e-4)
 # ## Which test sees which bug?
 #
 # Here are seven bugs, most once released, and seven tests. Five compare all three gradients with
-# PyTorch's, each for the loss or dtype in its name. `gradcheck` is PyTorch's own test: it calls
-# backward with a new, packed `dy`, all in fp64, and compares with finite differences. `twice` wants
+# PyTorch's, each for the loss or dtype in its name. `gradcheck` is PyTorch's own test: it compares
+# all gradients with finite differences. `twice` wants
 # a second derivative that is right or refused.
 
 # %%
@@ -587,12 +587,12 @@ exercise("14a")
 # ## Is it fast?
 #
 # Here is such a model with 4 layers, 1024 channels and 16384 rows per norm, trained on an H100 with
-# the course's kernels or PyTorch's norms. `torch.compile` joins operations of PyTorch into larger
-# kernels. The course's norm reaches it as one operator, `torch.library.custom_op`, and it does not
-# look inside.
+# the course's kernels or PyTorch's norms. Timed alone, the course's kernels are faster than
+# PyTorch's. The training can run eager, or under `torch.compile`, which joins operations of PyTorch
+# into larger kernels. The course's norm reaches it as one operator, `torch.library.custom_op`.
 
 # %%
-predict("14-speed")
+predict("14-compiled")
 
 # %% tags=["answer"]
 from course_lib.bench import measurement
@@ -605,7 +605,7 @@ per_second = {(r["norm"], r["provider"], r["compiled"]): r["tokens_per_s"] for r
 pairs = [(key, speed) for key, speed in per_second.items() if key[1] == "ours"]
 assert len(pairs) == 4
 lost = [per_second[n, "torch", compiled] / speed for (n, _, compiled), speed in pairs]
-assert sum(ratio > 1 for ratio in lost) == find("14-speed").answer == 4
+assert find("14-compiled").answer == "about 10 percent fewer"
 assert all(1.04 < ratio < 1.06 for ratio in lost[:2]) and all(1.10 < ratio < 1.14 for ratio in lost[2:])
 fewer = {
     (
@@ -618,7 +618,7 @@ fewer = {
 eager, joined = (
     " and ".join(fewer[norm, compiled] for norm in ("layer_norm", "rms_norm")) for compiled in (False, True)
 )
-assert f"{eager} percent fewer tokens per second eager, and {joined} percent compiled" in find("14-speed").why
+assert (joined, eager) == ("10 and 11", "4 and 5") and f"{eager} percent fewer because" in find("14-compiled").why
 assert per_second["rms_norm", "typed", False] < 0.82 * per_second["rms_norm", "ours", False]
 assert per_second["rms_norm", "typed", True] == max(per_second.values())
 assert measured.rows[0]["M"] == 16384
@@ -630,12 +630,9 @@ assert measured.rows[0]["M"] == 16384
 # Where does a step's time go? Eager, Python launches each kernel while the GPU works on earlier
 # ones (lesson 09). A forward and backward call of the course's norm, written in Python, costs
 # {{host_ours}} µs of the CPU's time, and of PyTorch's {{host_torch}}. A **CUDA graph** (lesson 15)
-# holds all kernels of a step, and one launch replays them.
+# holds all kernels of a step, and one launch replays them, so none waits for Python.
 
 # %%
-predict("14-idle")
-
-# %% tags=["answer"]
 profiled = measurement.stored("profile")
 lesson14.show_profile(profiled)
 
@@ -652,7 +649,6 @@ for size, norm, mode in {(r["size"], r["norm"], r["mode"]) for r in profiled.row
         assert ours["ms"] < torchs["ms"] and (size == "small" or ours["idle_ms"] < 0.05 * ours["span_ms"])
     elif mode == "compiled":
         assert ours["ms"] > torchs["ms"]
-assert find("14-idle").answer == "the one with the course's norm"
 ours, torchs = (steps["small", "layer_norm", provider, "eager"] for provider in ("ours", "torch"))
 assert ours["idle_ms"] > 1.5 * torchs["idle_ms"]
 assert (SIZE := profiled.rows[-1])["size"] == "wide" and (SIZE["M"], SIZE["N"]) == (8192, 4096)

@@ -57,7 +57,8 @@ assert (
     8.5 < english[8192].triton / english[1024].triton < 9.5
     and abs(english[1024].us("triton") / english[8192].us("triton") - 1) < 0.1
 )
-assert round(english[8192].us("triton")) == find("15-climb").answer and round(3 * 4096 * 8192 * 2 / 1e6) == 201
+assert find("15-climb").answer == "as long, within a tenth" and round(3 * 4096 * 8192 * 2 / 1e6) == 201
+assert [round(english[N].us("triton")) for N in (8192, 1024)] == [230, 253] and round(english[1024].triton * 8 / 3, -1) == 270
 for table in (english, chinese):
     level = [line.us("triton") for N, line in table.items() if N <= 8192]
     assert max(level) < 1.25 * min(level) and len(level) == 15
@@ -99,15 +100,11 @@ assert {(r["M"], r["N"]) for r in measurement.stored("host").rows} == {(64, 1024
 # %% [markdown]
 # ## What does a clock see?
 #
-# To time a kernel, you read a clock before and after it. Which clock?
-
-# %%
-predict("15-clock")
-
-# %% tags=["check"]
-assert round(host["layer_norm", "forward", "kernels"]) == 54 and find("15-clock").answer == "50 µs"
-
-# %% [markdown]
+# To time a kernel, you read a clock before and after it. Which clock? A launch only puts the kernel
+# into a queue, and Python goes on while the GPU works. So for a kernel that works for 10 ms,
+# Python's clock shows the time of the call, about 50 µs, unless you wait with
+# `torch.cuda.synchronize()`.
+#
 # Three clocks answer three questions.
 #
 # - **Python's clock** is read on the CPU, before and after the call.
@@ -140,6 +137,9 @@ def report_us(times, warm_up):
 
 
 step("15-median")
+
+# %% tags=["check"]
+assert round(host["layer_norm", "forward", "kernels"]) == 54
 
 # %% [markdown]
 # ## The same benchmark, here
@@ -176,23 +176,19 @@ from unittest import mock
 with mock.patch.object(triton.testing, "do_bench", lambda call, grad_to_none: call() or 2.0):
     assert [backward_gbps.fn(4, 64, norm) for norm in NORMS] == [3 * 4 * 64 * 2 / 2 * 1e-6] * 2
 
-# %%
-predict("15-level")
-
 # %% [markdown]
 # On a machine with a GPU the cell below runs the benchmark of the page, Python's share included. On
 # any other it shows what the stored H100 took for the kernels alone, at 2^25 numbers per matrix:
-# 4096 rows at 8192 columns only.
+# 4096 rows at 8192 columns only. Each matrix there has the same bytes, whatever N is.
 
-# %% tags=["answer"]
+# %%
 lesson15.show_benchmark(backward_gbps)
 
 # %% tags=["check"]
 device = {provider: dict(points) for provider, points in lesson15.list_device_gbps().items()}
 own = [device["ours"][N] for N in (1024, 2048, 4096, 8192)]
 assert min(own) / max(own) > 0.95
-assert find("15-level").answer.startswith("about 2600") and all(round(gbps, -2) in (2600, 2700) for gbps in own)
-assert round(3 * 2**25 * 2 / 250 / 1e3) == 805
+assert all(round(gbps, -2) in (2600, 2700) for gbps in own)
 locked_us = {N: 3 * 2**25 * 2 / device["locked"][N] / 1e3 for N in (1024, 8192)}
 assert round(locked_us[8192]) == 193 and 300 < locked_us[1024] < 340
 assert (
@@ -200,6 +196,10 @@ assert (
 )
 
 # %% [markdown]
+# The course's kernels reach about 2600 GB/s from 1024 to 8192 columns: the curve is level, because
+# bytes set the time. The published curve has 4096 rows at every N, so its bytes grow with N, and a
+# fixed cost makes a curve that climbs.
+#
 # In the chart *the tutorial's design* is its lock and its buffers, with its mistakes mended (lesson
 # 13). On the H100 it reaches {{locked_low}} to {{locked_high}} GB/s, and at the short rows PyTorch
 # is faster. At 8192 columns, where the shapes are the same, its kernels alone take {{locked_8192}}
@@ -407,16 +407,17 @@ predict("15-page")
 lesson15.show_counters()
 
 # %% tags=["check"]
+import re
+
 paged = counters["rms_norm", 8192, 4096, "rms_norm_resident_kernel"]
-assert find("15-page").answer == f"the DRAM throughput of {paged['dram_percent']:.0f} %"
-assert [round(paged[key]) for key in ("occupancy_percent", "issue_percent", "registers")] == [
-    90,
-    34,
-    32,
-]
 assert round(100 / forward["rms_norm", "ours", 4096]["over_floor"]) == 97
 odd = counters["layer_norm", 8192, 4095, "_two_tiles_forward"]
 assert (round(odd["dram_percent"]), round(odd["us"]), round(ahead["us"])) == (59, 58, 43)
+for kernel, choice in zip((paged, behind, odd), find("15-page").choices, strict=True):
+    written = [float(number) for number in re.findall(r"([\d.]+) %", choice)]
+    counted = [kernel[f"{key}_percent"] for key in ("occupancy", "issue", "dram")]
+    assert all(abs(a - b) <= 0.5 for a, b in zip(written, counted, strict=True)), (choice, counted)
+assert find("15-page").answer == find("15-page").choices[2]
 assert max(odd[key] for key in ("dram_percent", "lsu_percent", "issue_percent")) < 60 and behind["dram_percent"] > 80
 
 # %% [markdown]
@@ -445,9 +446,11 @@ assert KERNELS["locked"].passes == KERNELS["persistent"].passes == 3 and "08a" i
 
 # %% [markdown]
 # ## Who is ahead?
-
-# %%
-predict("15-lead")
+#
+# Forward on the stored H100, LayerNorm and RMSNorm at seven row lengths from 256 to 32768 are 14
+# races against PyTorch, `torch.compile`, Liger-Kernel and quack. In {{won}} of them none of the
+# four is faster than the course's own choice. Where its kernels lose, it is by less than 3 %. Two
+# runs of the same kernel differ by up to 2 %, so most of these races have no winner.
 
 # %% tags=["check"]
 peers = ("torch", "compile", "liger", "quack")
@@ -456,7 +459,7 @@ us = {
     (op, N, p): forward[op, p, N]["us"] for op in ("layer_norm", "rms_norm") for N in lengths for p in ("ours", *peers)
 }
 ratios = [us[op, N, "ours"] / min(us[op, N, p] for p in peers) for op in ("layer_norm", "rms_norm") for N in lengths]
-assert len(ratios) == 14 and sum(r <= 1 for r in ratios) == find("15-lead").answer and max(ratios) < 1.03
+assert len(ratios) == 14 and max(ratios) < 1.03
 back = {(r["op"], r["provider"], r["N"]): r["us"] for r in measurement.stored("backward").rows}
 gains = [
     back[op, "ours", N] / min(back[op, p, N] for p in peers)
@@ -490,7 +493,7 @@ assert list(calls) == sorted(calls, key=lambda name: calls[name])
 #
 # Run the races yourself, with either clock.
 
-# %% tags=["answer"]
+# %%
 from course_lib.lessons import norm_race
 
 norm_race()
@@ -629,7 +632,14 @@ cudnn = [
     for N in (4096, 8192, 16384)
 ]
 versions = measurement.stored("forward").versions
+peers = ("torch", "compile", "liger", "quack")
+won = sum(
+    forward[op, "ours", N]["us"] <= min(forward[op, p, N]["us"] for p in peers)
+    for op in ("layer_norm", "rms_norm")
+    for N in lengths
+)
 values = {
+    "won": won,
     "cudnn_least": f"{min(cudnn):.0f}",
     "cudnn_most": f"{max(cudnn):.0f}",
     "published_1024": english[1024].triton,

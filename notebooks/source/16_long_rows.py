@@ -19,7 +19,7 @@
 # programs. Then they have to wait for one another, and you find out when such a wait ends and when
 # it does not.
 #
-# *About 40 minutes, the exercise included. Needs: lessons 08, 12 and 13, and exercise 04b.*
+# *About 35 minutes, the exercise included. Needs: lessons 08, 12 and 13, and exercise 04b.*
 
 # %%
 import course_lib
@@ -184,11 +184,15 @@ offer_hunt("09a")
 #     pass
 # total += tl.load(value_ptr + k)
 # ```
+#
+# They are wrong. `relaxed` orders nothing but the flag itself, as in lesson 12. The flag may arrive
+# before the value does, and the other program loads what stood there before. The search finds a race
+# in every order, although every total is right: in the interpreter a store arrives before the
+# program goes on. `acq_rel` on both sides would be right, and slower: the course's LayerNorm at 65536
+# columns took 1.27 times the floor with it, and takes 1.10 with what follows (one H100;
+# `docs/kernels.md`).
 
 # %%
-predict("16-apart")
-
-# %% tags=["answer"]
 from course_lib.lessons.split_rows import run_flag_apart
 
 runs = run_flag_apart()
@@ -199,7 +203,6 @@ print("a race is found in", sum(bool(run.races) for run in runs), "of 20")
 apart = split_rows.run_flag_apart()
 assert all(run.races and run.complete for run in apart)
 assert {int(total) for run in apart for total in run.result("total")} == {111}
-assert find("16-apart").answer == "the value, or what stood there before"
 
 # %% [markdown]
 # Now put value and flag into **one word**, which arrives as a whole. All parts are above 0. The
@@ -245,11 +248,15 @@ predict("16-deadlock")
 by_id = split_rows.two_rows(split_rows.by_program_id_kernel)
 three = split_rows.run_two_rows(split_rows.by_program_id_kernel, 3)
 stuck = [run for run in three if run.deadlock]
-assert stuck and all(len(run.finished) == find("16-deadlock").answer for run in stuck) and len(stuck) < len(three)
+assert stuck and all(len(run.finished) == 0 for run in stuck) and len(stuck) < len(three)
 assert all(run.complete for run in split_rows.run_two_rows(split_rows.by_program_id_kernel, 6))
-assert any({step.program for step in run.operations} == {0, 1,
-    3} for run in split_rows.run_two_rows(split_rows.by_program_id_kernel, 3,
-    range(200)))  # fmt: skip
+import itertools
+
+many = split_rows.run_two_rows(split_rows.by_program_id_kernel, 3, range(400))
+started = {tuple(sorted({step.program for step in run.operations})) for run in many if run.deadlock}
+choices = set(itertools.combinations(range(6), 3))
+assert len(choices) == 20 and choices - started == {(0, 1, 2), (3, 4, 5)}  # the other 18 all get stuck
+assert any(run.complete for run in many) and find("16-deadlock").answer == len(choices - started) == 2
 
 # %% [markdown]
 # **Your step.** Let the chunk that a program takes follow from **when it started**, and not from

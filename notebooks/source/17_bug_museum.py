@@ -548,24 +548,9 @@ review_predictions("17")
 # - [gradcheck](https://docs.pytorch.org/docs/stable/notes/gradcheck.html), and lesson 14 on what it
 #   cannot see.
 #
-# ## The end of the course
-#
-# This was the last lesson with a guide. You can now write LayerNorm and RMSNorm as kernels for any
-# row, forward and backward, wire them into PyTorch, say what they cost in bytes, time them, and
-# test them so that the bugs of this museum would not pass. `course status` in a terminal lists what
-# you have passed, and what is still open. From here you can go on in three ways:
-#
-# - **Put your own kernels on the charts.** The chart of lesson 05 shows how many digits your
-#   kernels keep, the roofline of lesson 15 how close they come to the memory's speed, and lesson 14
-#   trains a model with them.
-# - **Measure on your GPU.** `course bench` times the course's kernels, PyTorch and other libraries;
-#   `course bench forward --columns 5120` takes a row length from your own work. Without a GPU,
-#   `course bench --stored` shows what was measured before.
-# - **Contribute.** `CONTRIBUTING.md` in the course's repository says how to add an exercise, a
-#   lesson, a picture or a kernel. A wrong solution that the grader passes, or a right one that it
-#   refuses, is worth a report.
-#
-# **Next:** lesson 18, which is optional: a loss and its gradient, from a contract alone.
+# **Next:** lesson 18, which is optional. It has a loss and its gradient, from a contract alone. Then
+# one training with all that you wrote, and a page of it to keep: that part is for you also if you
+# skip the tasks.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: who tests the tests?

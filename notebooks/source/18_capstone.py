@@ -18,8 +18,8 @@
 # write the kernels for both. No step leads you there, and the files have a contract, names and
 # nothing else. The grader is the one that you know. The whole lesson is optional.
 #
-# *About 10 minutes for the page. The three tasks take about 45, 30 and 45 minutes. Needs: lessons 07
-# and 10, and exercise 04b.*
+# *About 10 minutes for the page. The three tasks take about 45, 30 and 45 minutes. Needs: lessons 07,
+# 10 and 14, and exercise 04b.*
 
 # %%
 import course_lib
@@ -55,8 +55,27 @@ print(f"the logits of 8192 tokens: {2 * vocabulary * 8192 / 1e9:.1f} GB, and dx 
 # `onehot(target)` is 1 in the target's column and 0 in all others. loss, lse and dloss have one
 # number per row. Forward saves lse, as LayerNorm's forward saves mean and rstd.
 
+# %% tags=["check"]
+row = 2 * vocabulary
+assert 1.9 < 2 * row / (65536 * 4) < 2  # fp32 beside the registers of a multiprocessor
+assert row == 256_512 and vocabulary == 128_256 and round(vocabulary / hidden) == 31
+
 # %% [markdown]
-# The formula is right on paper. Is it right in fp32?
+# ## Your turn: two launches
+#
+# 18a is the loss and its gradient, with one kernel each. Forward may read a row as often as you
+# like. Read in the contract what a logit may be before you write the first line: the formula is
+# right on paper.
+
+# %%
+from course_lib import exercise
+
+exercise("18a")
+
+# %% [markdown]
+# ## What did the contract ask?
+#
+# Passed or not, say what you would expect.
 
 # %%
 from course_lib.lessons import predict
@@ -99,19 +118,6 @@ for logit, want in ((89.0, np.inf), (-9999.0, 0.0)):  # a kernel's exp overflows
     assert y.item() == want
 
 # %% [markdown]
-# So the maximum comes first, and is taken from each logit. What does that cost?
-#
-# That is a second read of the logits. Forward reads each row twice, backward reads it once and
-# writes dx, which is as large: 4 times 256,512 bytes per token in bf16. If forward finds maximum
-# and sum together, three quarters of the bytes are left. (A GPU may find the second read of a row
-# in its L2. It is a read all the same.)
-
-# %% tags=["check"]
-row = 2 * vocabulary
-assert 1.9 < 2 * row / (65536 * 4) < 2  # fp32 beside the registers of a multiprocessor
-assert row == 256_512 and vocabulary == 128_256 and round(vocabulary / hidden) == 31
-
-# %% [markdown]
 # And the gradient? Every row of it has one property that you can test without a reference.
 
 # %%
@@ -123,30 +129,17 @@ dx = reference.cross_entropy_vjp([3.0], rng.normal(size=(1, 128_256)), [7])
 assert abs(dx.sum() - find("18-sum").answer) < 1e-9
 
 # %% [markdown]
-# ## What do you know already?
-#
-# Most of it. Rows that are longer than a block, strides, masks and 64-bit offsets are those of
-# lesson 07. In lesson 04 two halves of a row were merged: each had a count, a mean and an M2, and
-# Chan's formula made one of them. Here each half has a maximum and a sum. Some changes of x do not
-# change LayerNorm's output, and in lesson 10 its dx had no part along them. Softmax has such a
-# change, too. And as in lesson 09, a tensor that is never written costs no bytes.
-#
-# ## Your turn: two launches
-#
-# 18a is the loss and its gradient, with one kernel each. Forward may read a row as often as you
-# like. Read in the contract what a logit may be before you write the first line.
-
-# %%
-from course_lib import exercise
-
-exercise("18a")
-
-# %% [markdown]
 # ## Your turn: one pass
 #
+# The maximum comes first, and is taken from each logit. That is a second read of the logits:
+# forward reads each row twice, backward reads it once and writes dx, which is as large. These are 4
+# times 256,512 bytes per token in bf16. If forward finds maximum and sum together, three quarters
+# of the bytes are left. (A GPU may find the second read of a row in its L2. It is a read all the
+# same.)
+#
 # In 18b forward reads each logit once, so the maximum is not known when the first block is added
-# up. You have merged halves of a row before. What does your merge return where both parts are
-# empty?
+# up. In lesson 04 two halves of a row were merged: each had a count, a mean and an M2. Here each
+# half has a maximum and a sum. What does your merge return where both halves are empty?
 
 # %%
 exercise("18b")
@@ -160,6 +153,81 @@ exercise("18b")
 
 # %%
 exercise("18c")
+
+# %% [markdown]
+# ## All of it, together
+#
+# The fables of lesson 14 once more. This time the model's norms are yours, and so is its loss:
+# forward is 18c, so nobody stores the logits. Backward makes the logits of 64 rows at a time again,
+# and 18a's kernel turns them into their gradient. PyTorch's operations stand in for what you have
+# not passed, or the course's kernels for parts of the norm. On a CPU this takes half a minute.
+
+# %% varies={"solved": "it names your own kernels"}
+from course_lib.lessons import own_kernels, own_loss
+
+norm, loss = own_kernels.gather_norm(), own_loss.gather_loss()
+print(norm, loss, sep="\n")
+
+# %% varies={"always": "a training ends a little elsewhere on each machine"}
+import torch
+from course_lib.bench import transformer
+from course_lib.lessons import loss_curves
+from IPython.display import display
+
+corpus, STEPS, size = transformer.split(transformer.fables()), 100, transformer.ModelSize(context=16)
+name = f"{sum(part.own for part in norm.parts + loss.parts)} of 6 parts yours"
+norms = torch.nn.LayerNorm, norm.Module
+theirs, yours = (transformer.build(corpus.training, Norm, size, device=course_lib.DEVICE) for Norm in norms)
+live = loss_curves({"PyTorch": list(transformer.learn(theirs, corpus, STEPS, size)), name: []}, STEPS)
+display(live)
+for nats in transformer.learn(yours, corpus, STEPS, size, loss):
+    live.add(name, nats)
+transformer.show(transformer.write(yours, corpus.training, 300))
+
+# %% tags=["check"]
+losses = live.runs
+assert len(corpus.training.characters) == 43
+assert losses["PyTorch"][0] > corpus.training.entropy() > 2 > losses["PyTorch"][-1]
+assert abs(losses[name][0] - losses["PyTorch"][0]) < 1e-4
+assert abs(losses[name][-1] - losses["PyTorch"][-1]) < 0.2
+assert loss.launches["18c"] == STEPS and loss.launches["18a"] == STEPS * size.rows // own_loss.CHUNK
+
+# %% [markdown]
+# The toy has 43 characters. This is what the same loss saves in a model with Llama's vocabulary:
+
+# %%
+from course_lib.lessons.figures import lesson18
+
+lesson18.show_loss_memory(M=8192, N=vocabulary)
+
+# %% [markdown]
+# ## What you built
+#
+# How near to the memory's limit is each of your kernels, and where are PyTorch, Liger-Kernel and
+# quack?
+
+# %%
+from course_lib.lessons import ladder
+
+ladder("18", with_libraries=True)
+
+# %% [markdown]
+# The next cell writes one page of all that you made: the code of each exercise that you pass, the
+# ladder, the predictions that surprised you, the hunts that you won. It is a single file that needs
+# no network, to keep and to send. `course status --html FILE` in a terminal writes it, too.
+
+# %%
+from pathlib import Path
+
+from course_lib.cli import status_page
+from IPython.display import Markdown
+
+page = Path("what-i-built.html")
+status_page.write(page)
+Markdown(f"Written: [{page}]({page})")
+
+# %% tags=["check"]
+assert "<h2>" in page.read_text(encoding="utf-8")
 
 # %% [markdown]
 # ## What you predicted
@@ -178,3 +246,16 @@ review_predictions("18")
 #   with the last linear layer, in chunks.
 # - Blanchard, Higham and Higham 2021, [Accurately computing the log-sum-exp and softmax
 #   functions](https://doi.org/10.1093/imanum/draa038): how many digits each form keeps.
+#
+# ## From here
+#
+# You can now write LayerNorm and RMSNorm as kernels for any row, forward and backward, wire them
+# into PyTorch, say what they cost in bytes, time them, and test them so that the bugs of lesson 17
+# would not pass. You can go on in two ways:
+#
+# - **Measure on your GPU.** `course bench` times the course's kernels, PyTorch and other libraries;
+#   `course bench forward --columns 5120` takes a row length from your own work. Without a GPU,
+#   `course bench --stored` shows what was measured before.
+# - **Contribute.** `CONTRIBUTING.md` in the course's repository says how to add an exercise, a
+#   lesson, a picture or a kernel. A wrong solution that the grader passes, or a right one that it
+#   refuses, is worth a report.

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from course_lib.base import paths
 
+STORED = "        tl.store(y_ptr + cols"
+LOADED_AGAIN = "        y += 0 * tl.load(x_ptr + cols, mask=mask, other=0.0).to(tl.float32)\n"
 WITH_MASK, WITHOUT_MASK = "deviation = tl.where(cols < N, x - mean, 0.0)", "deviation = x - mean"
 
 
@@ -67,6 +69,8 @@ def follow_the_access_map(course, page, expect):
 def check_until_it_passes(course, expect):
     """The first panel is 07a's: unsolved, with a mistake, solved."""
     course.panel.scroll_into_view_if_needed()
+    counted = course.panel.locator(".course-counts")
+    expect(counted).to_have_text(re.compile(r"at most 3\s*yours\s*\?\s*course\s*3\s*least\s*2"))
     expect(course.check()).to_contain_text("07a LayerNorm forward, block by block: not attempted")
     course.shoot("lesson07-not-attempted")
     course.solve("ex07a_layer_norm_forward.py")
@@ -75,8 +79,13 @@ def check_until_it_passes(course, expect):
     assert right.count(WITH_MASK) == 1
     file.write_text(right.replace(WITH_MASK, WITHOUT_MASK))
     expect(course.check()).to_contain_text("Padding in the variance")
+    file.write_text(right.replace(STORED, LOADED_AGAIN + STORED))
+    expect(course.check()).to_contain_text("More passes over memory")
+    expect(counted).to_have_text(re.compile(r"at most 3\s*yours\s*4\s*course\s*3\s*least\s*2"))
+    course.shoot("lesson07-reads-too-often")
     file.write_text(right)
     verdict = course.check()
+    expect(counted).to_have_text(re.compile(r"at most 3\s*yours\s*3\s*course\s*3\s*least\s*2"))
     expect(verdict).to_contain_text(course.PASS)
     expect(verdict).to_contain_text("What you avoided.")
     course.shoot("lesson07-pass")

@@ -22,10 +22,10 @@ def test_a_learner_reads_a_curve_races_and_counts_bytes(course, page, expect):
     )
 
     # a prediction is committed, and answered
-    asked = page.locator(".course-exercise", has_text="How long does one call take there?").first
-    asked.locator("input").first.fill("2000")
+    asked = page.locator(".course-exercise", has_text="has to move eight times the bytes").first
+    asked.get_by_label("8 times as long").check()
     asked.get_by_role("button", name="That is my prediction").click()
-    expect(asked).to_contain_text("Not 2000: one call takes 230 µs there.")
+    expect(asked).to_contain_text("Not 8 times: that would be so if the bytes set the time")
 
     # the roofline: another kernel, other bytes; a kernel that was not begun is refused in words
     title = roofline.locator(".title")

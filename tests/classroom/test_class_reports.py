@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 from course_lib import catalog
 from course_lib.catalog import texts
 from course_lib.classroom import similarity
+from course_lib.classroom.checking import FileAnswer
 from course_lib.classroom.predictions import list_questions, read_surprises
 from course_lib.grading.verdict import (
     ERROR,
@@ -35,6 +36,7 @@ from course_lib.grading.verdict import (
     PASS,
     CaseResult,
     Finding,
+    Oddity,
     Place,
     Verdict,
 )
@@ -450,16 +452,75 @@ def test_how_an_editor_stores_a_text_makes_no_other_file_of_it(change):
     ) == similarity.take_fingerprint(SOLUTION.encode(), GIVEN)
 
 
+def name_published(out):
+    rows = csv.DictReader((out / "gradebook.csv").read_text().splitlines())
+    return {row["Student"] for row in rows if row["Published"]}
+
+
+def test_what_a_class_hands_in_as_one_is_what_the_exercise_forces(tmp_path):
+    """In a class of nine, two copies stand out; seven files of one kind do not."""
+    folder, out = tmp_path / "class", tmp_path / "out"
+    own = SOLUTION.replace("tl.rsqrt(", "1 / tl.sqrt(").replace("deviation * deviation", "square")
+    for number in range(9):
+        text = SOLUTION if number < 2 else own.replace("square", f"square{' + 0' * number}" * 9)
+        write_file(folder / f"learner {number}", "07a", text)
+    grade(folder, out, only=("07a",))
+    assert name_published(out) == {"learner 0", "learner 1"}
+    assert "leaves little choice" not in (out / "class.html").read_text()
+    for number in range(7):
+        write_file(folder / f"learner {number}", "07a", f"# {number}\n{SOLUTION}")
+    grade(folder, out, only=("07a",))
+    assert name_published(out) == set()
+    page = " ".join((out / "class.html").read_text().split())
+    assert "because the exercise leaves little choice: 07a (7 learners)." in page
+
+
+def test_in_a_small_class_a_short_solution_is_no_choice(tmp_path):
+    short = next(
+        exercise
+        for exercise in catalog.exercises().values()
+        if exercise.id == "00a"  # a copy with a mask: there is hardly another
+    )
+    write_file(tmp_path / "class" / "ann", "00a", texts.read_solution(short))
+    write_file(tmp_path / "class" / "ann", "07a", SOLUTION)
+    out = tmp_path / "out"
+    grade(tmp_path / "class", out, only=("00a", "07a"))
+    (row,) = csv.DictReader((out / "gradebook.csv").read_text().splitlines())
+    assert row["Published"] == "07a is the published solution"
+    assert "leaves little choice: 00a (1 learner)." in " ".join(
+        (out / "class.html").read_text().split()
+    )
+
+
 def test_what_is_nearly_a_published_text_is_said_with_its_share():
     hashes = similarity.take_fingerprint(SOLUTION.encode(), GIVEN)
     near = frozenset(sorted(hashes)[2:])
     published = [("another text", frozenset(range(50))), ("the published solution", hashes)]
-    assert similarity.describe_published(hashes, published) == "the published solution"
+    found = similarity.find_resemblance(hashes, published)
+    assert (found.words, found.shared, found.size) == ("the published solution", 1, len(hashes))
     assert re.fullmatch(
-        r"9\d % like the published solution", similarity.describe_published(near, published)
+        r"9\d % like the published solution", similarity.find_resemblance(near, published).words
     )
     assert (
-        similarity.describe_published(frozenset(sorted(hashes)[: len(hashes) // 2]), published)
+        similarity.find_resemblance(frozenset(sorted(hashes)[: len(hashes) // 2]), published).words
         == ""
     )
-    assert similarity.describe_published(frozenset(), [("nothing", frozenset())]) == ""
+    assert not similarity.find_resemblance(frozenset(), [("nothing", frozenset())]).words
+
+
+def test_a_file_that_fails_when_it_is_imported_is_told_to_teacher_and_author(tmp_path):
+    words = "code outside of what is checked raises RuntimeError when the file is imported"
+
+    def check(request):
+        oddities = (Oddity(16, words, for_author=True), Oddity(3, "a way past the dispatcher"))
+        plain = Verdict(request.exercise, PASS, "none", "", oddities=oddities).as_dict()
+        del plain["seconds"]
+        return FileAnswer(plain, 0.1)
+
+    write_file(tmp_path / "class" / "ann", "01a", "x")
+    out = tmp_path / "out"
+    grade(tmp_path / "class", out, only=("01a",), check=check)
+    (row,) = csv.DictReader((out / "gradebook.csv").read_text().splitlines())
+    assert row["Odd"] == f"01a line 16: {words}; 01a line 3: a way past the dispatcher"
+    page = next((out / "reports").iterdir()).read_text()
+    assert f"Line 16: {words}." in page and "dispatcher" not in page

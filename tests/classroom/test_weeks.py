@@ -95,6 +95,70 @@ def test_the_results_grow_and_leave_earlier_columns_as_they_are(tmp_path):
     ]
 
 
+def test_the_reason_of_a_zero_lives_as_long_as_the_zero(tmp_path):
+    """In a later week nothing of the earlier folder is there, and an appeal is about that week."""
+    out = tmp_path / "out"
+    ann = tmp_path / "one" / "ann"
+    ann.mkdir(parents=True)
+    (ann / "1a.py").write_text("x")
+    write_file(tmp_path / "one" / "bob", "01a", RIGHT)
+    (tmp_path / "one" / "bob" / "ex01a_other.py").write_text("y")
+    write_file(tmp_path / "one" / "ann", "03a", RIGHT)
+    graded = grade(tmp_path / "one", out, only=("01a", "03a"))
+    assert graded.misnamed == (("ann", "1a.py", "01a"),)
+    for name in ("ann", "bob"):
+        write_file(tmp_path / "two" / name, "04a", RIGHT)
+    graded = grade(tmp_path / "two", out, only=("04a",))
+    assert not graded.misnamed
+    why = "1a.py: not read, it is not named as the course names its files (ex07a_NAME.py)"
+    rows = read_table(out / "gradebook.csv")
+    assert rows["ann"]["Notes"] == f"01a: {why}; by its name it is probably 01a"
+    assert re.fullmatch(
+        r"01a: 2 files \(ex01a_layer_norm.py, ex01a_other.py\); ex01a_layer_norm.py counts",
+        rows["bob"]["Notes"],
+    )
+    marks = {
+        (mark["learner"], mark["exercise"]): mark
+        for mark in map(json.loads, (out / "results.jsonl").read_text().splitlines())
+    }
+    assert marks["ann", "01a"]["reason"].startswith(why)
+    assert marks["ann", "03a"]["reason"] == marks["ann", "04a"]["reason"] == ""
+    record = json.loads((out / "record.json").read_text())
+    (notes,) = (person["notes"] for person in record["people"] if person["learner"] == "ann")
+    assert notes["01a"] and not notes["04a"]
+    page = next((out / "reports").glob("ann-*.html")).read_text()
+    assert page.count(why) == 1 and why in (out / "class.html").read_text()
+    write_file(tmp_path / "one again" / "ann", "01a", RIGHT)
+    grade(tmp_path / "one again", out, only=("01a", "03a"))
+    assert read_table(out / "gradebook.csv")["ann"]["Notes"] == "", "the mark has another reason"
+    (line,) = csv.DictReader((out / "regrades.csv").read_text().splitlines())
+    assert (line["old"], line["new"], line["why"]) == ("0", "1", "file changed")
+
+
+def test_a_record_without_notes_by_exercise_is_read(tmp_path):
+    out = tmp_path / "out"
+    write_file(tmp_path / "one" / "ann", "01a", RIGHT)
+    grade(tmp_path / "one", out, only=("01a",))
+    record = json.loads((out / "record.json").read_text())
+    for person in record["people"]:
+        person["notes"] = ["of an older version"]
+        del person["reasons"]
+    (out / "record.json").write_text(json.dumps(record))
+    write_file(tmp_path / "two" / "bob", "01a", RIGHT)
+    grade(tmp_path / "two", out, only=("01a",))
+    assert read_table(out / "gradebook.csv")["ann"]["Notes"] == "of an older version"
+
+
+def test_a_wrong_name_that_is_accepted_is_graded(tmp_path):
+    (tmp_path / "one" / "ann").mkdir(parents=True)
+    (tmp_path / "one" / "ann" / "1a.py").write_text(RIGHT)
+    out = tmp_path / "out"
+    graded = grade(tmp_path / "one", out, only=("01a",), accept_names=True)
+    row = read_table(out / "gradebook.csv")["ann"]
+    assert row["01a status"] == "pass" and not graded.misnamed and not graded.problems
+    assert row["Notes"] == "1a.py counts as ex01a_layer_norm.py (--accept-names)"
+
+
 def test_an_optional_task_has_a_column_without_points_for_those_who_handed_it_in(tmp_path):
     task = next(exercise for exercise in catalog.exercises().values() if exercise.optional)
     for name, text in (("ann", RIGHT), ("bob", WRONG), ("cy", texts.make_unsolved_text(task))):

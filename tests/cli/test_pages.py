@@ -17,7 +17,7 @@ from course_lib.learner import progress, workspace
 from course_lib.lessons.prediction import find
 
 TASKS = sum(exercise.optional for exercise in catalog.exercises().values())
-SURPRISE, EXPECTED = find("03-ten-thousand"), find("03-ones")
+SURPRISE, EXPECTED = find("03-ten-thousand"), find("03-tree")
 
 
 @pytest.fixture(autouse=True)
@@ -80,6 +80,9 @@ def test_the_page_has_passes_surprises_and_answers_to_what_was_asked_again(tmp_p
         and EXPECTED.recall in again
         and EXPECTED.write_result() in again
     )
+    code = page.split("<h2>What you wrote</h2>")[1].split("<h2>The ladder</h2>")[0]
+    assert code.count("<details") == 2 and "def row_sum_kernel(" in code
+    assert "masked_copy_kernel" not in code, "00a does not pass"
     assert "06a The sum of each row: yours 1.00 in passes" in page, (
         "the ladder has the kernel that passed"
     )
@@ -98,6 +101,18 @@ def test_the_page_escapes_what_a_learner_wrote_and_leaves_out_a_question_that_is
     assert "1 predictions made in the lessons; 1 of the answers were a surprise." in page, (
         "a question that is gone is not counted"
     )
+
+
+def test_code_that_was_taken_back_is_not_on_the_page_and_hunts_are_counted(tmp_path):
+    exercise = catalog.get("06a")
+    texts.find_file(exercise).write_text(texts.read_solution(exercise))
+    assert app.run(["check", "06a"]) == 0
+    progress.note_hunt("play", "06a-any", "blind")
+    page = write_status(tmp_path / "status.html")
+    assert "def row_sum_kernel(" in page and "0 of 1 won" in page
+    workspace.reset(exercise)
+    page = write_status(tmp_path / "status.html")
+    assert "def row_sum_kernel(" not in page and "1 of 27 exercises passed" in page
 
 
 @pytest.mark.parametrize("arguments", [["a.png"], ["a.html", "07a"], ["a.html", "--json"]])

@@ -215,9 +215,7 @@ RIGHT = {
     ),
     "Chan merge over blocks": "ex05b_blocks_merged ex07a_welford_blocks",
     "Welford per lane": "ex05b_count_from_number",
-    "sequential and tree sums": (
-        "ex10a_double_loop ex03a_column_by_column ex06a_sum_each_block ex13a_row_by_row"
-    ),
+    "sequential and tree sums": ("ex10a_double_loop ex03a_column_by_column ex13a_row_by_row"),
     "a tile of one row": "ex11b_tile_of_one ex02b_fp64_inside",
     "atomic_add into fp32 where the order is free": "ex12a_atomics_after_the_first",
     "fp64 inside": (

@@ -458,3 +458,70 @@ def test_which_case_runs_again_is_not_the_authors_to_say(secret, tmp_path, monke
     assert all(case == cases[0] for case in cases)
     # without a secret all else is public: numbers that stayed the same could stand in a table
     assert len({repr(numbers) for numbers in inputs}) == (6 if secret is None else 1)
+
+
+# ---- programs that need nothing of one another ---------------------------------------------------
+
+LAST_OF_06A = "    tl.store(y_ptr + row, tl.sum(total, axis=0))\n"
+LAST_OF_07A = "    tl.store(rstd_ptr + row, rstd)\n"
+TOUCHES = {
+    "two programs store": (
+        "06a",
+        LAST_OF_06A,
+        "    tl.store(y_ptr + row + 1, 0.0, mask=row + 1 < tl.num_programs(0))\n" + LAST_OF_06A,
+        "programs_overlap",
+    ),
+    "another program's output is loaded": (
+        "06a",
+        LAST_OF_06A,
+        "    near = (row > 0) & (tl.num_programs(0) < 9)\n"
+        "    before = tl.load(y_ptr + row - 1, mask=near, other=0)\n"
+        "    total = tl.sum(total, axis=0)\n"
+        "    tl.store(y_ptr + row, tl.where(before == -1, 0, total))\n",
+        "race",
+    ),
+    "one thread stores what all threads load": (
+        "07a",
+        LAST_OF_07A,
+        LAST_OF_07A + "    mean = tl.load(mean_ptr + row)\n",
+        "number_of_each_thread",
+    ),
+}
+
+
+@interpreted
+@pytest.mark.parametrize(
+    ("exercise_id", "line", "lines", "cause"), TOUCHES.values(), ids=TOUCHES.keys()
+)
+def test_only_a_gpu_would_show_that_two_touch_one_element(
+    exercise_id, line, lines, cause, verdict_on
+):
+    verdict = verdict_on(exercise_id, edited(exercise_id, (line, lines)))
+    assert (verdict.status, verdict.cause) == ("fail", cause), verdict.message
+
+
+@interpreted
+def test_what_a_barrier_separates_may_be_loaded_again(verdict_on):
+    lines = "    tl.debug_barrier()\n    mean = tl.load(mean_ptr + row)\n"
+    assert verdict_on("07a", edited("07a", (LAST_OF_07A, LAST_OF_07A + lines))).passed
+
+
+ANNOTATED = {
+    "N in 8 bits": ("    N,\n", "    N: tl.int8,\n"),
+    "a stride in 8 bits": ("    stride_x,  ", "    stride_x: 'i8',  "),
+    "x of another dtype": ("    x_ptr, y_ptr,\n", "    x_ptr: '*fp16', y_ptr,\n"),
+}
+
+
+@interpreted
+@pytest.mark.parametrize("edit", ANNOTATED.values(), ids=ANNOTATED.keys())
+def test_an_argument_has_the_type_that_its_annotation_gives_it(edit, verdict_on):
+    assert verdict_on("06a", edited("06a", edit)).status == "fail"
+
+
+@interpreted
+def test_annotations_that_are_true_change_nothing(verdict_on):
+    text = edited(
+        "06a", ("    N,\n", "    N: tl.int32,\n"), ("    stride_x,  ", "    stride_x: int,  ")
+    )
+    assert verdict_on("06a", text).passed

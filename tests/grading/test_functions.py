@@ -7,6 +7,7 @@ import dataclasses
 import pytest
 
 from course_lib import catalog
+from course_lib.catalog import texts
 from course_lib.grading.check import check
 from course_lib.grading.kind import find_mode
 from course_lib.sandbox import isolation
@@ -93,3 +94,38 @@ def test_what_the_system_refuses_is_told_as_what_it_is(lines, cause, tmp_path):
     assert (verdict.status, verdict.cause) == ("fail", cause), verdict.message
     assert verdict.place is not None and verdict.place.source.strip() in lines
     assert "dtype" not in verdict.question
+
+
+RESOLVED = {
+    "an attribute that a class of the file has, too": ("", "x.var(axis=1)"),
+    "text that is compiled": (
+        "code = __loader__.source_to_code(b'r = np.va' + b'r(x, axis=1)', 'x')\n"
+        "    found = {'np': np, 'x': x}\n    type(two_pass)(code, found)()\n    ",
+        "found['r']",
+    ),
+    "a name that is copied": (
+        "found = lambda: 0\n    found.var = 0\n    import functools\n"
+        "    functools.update_wrapper(found, np, ('va' + 'r',))\n    ",
+        "found.var(x, axis=1)",
+    ),
+    "a module by another name": (
+        "import enum\n    ",
+        "enum.bltns.eval('x.va' + 'r(axis=1)', {'x': x})",
+    ),
+    "another function of the same": (
+        "import statistics\n    ",
+        "np.float32([getattr(statistics, 'pvarian' + 'ce')(r.tolist()) for r in x])",
+    ),
+}
+
+
+@pytest.mark.parametrize(("before", "value"), RESOLVED.values(), ids=RESOLVED.keys())
+def test_a_shortcut_of_numpys_is_seen_when_it_runs(before, value, tmp_path):
+    exercise = catalog.get("03a")
+    first, name, second = texts.read_solution(exercise).partition("def two_pass")
+    second = second.replace("    return mean, var", f"    {before}Row\n    return mean, {value}")
+    file = tmp_path / "mine.py"
+    file.write_text(f"{first}class Row:\n    var = 0\n\n\n{name}{second}")
+    verdict = check(exercise, file)
+    assert (verdict.status, verdict.cause) == ("error", "not_allowed"), verdict.message
+    assert "which of the two formulas" in verdict.message

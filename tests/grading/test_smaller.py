@@ -367,8 +367,10 @@ def test_a_second_look_shows_its_own_case(tmp_path, monkeypatch):
     """Right in the first run, wrong in the second: a small case would be a third."""
     monkeypatch.setattr(SmallCases, "find", lambda *rest: pytest.fail("looked for"))
     exercise, entry = next(pair for pair in MUTANTS if pair[1]["cause"] == "right_only_once")
-    verdict, _ = check_mutant(exercise, entry["id"], tmp_path)
-    assert verdict.cause == "right_only_once"
+    verdict, cases = check_mutant(exercise, entry["id"], tmp_path)
+    assert verdict.cause == "right_only_once" and verdict.first is not None
+    assert [case for case in cases if case.is_shown] == cases[-1:]
+    assert cases[-1].plan.case.describe() == verdict.first.case
 
 
 # ---- what is kept

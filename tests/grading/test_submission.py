@@ -406,6 +406,8 @@ def test_a_constant_goes_along_at_its_line(constant):
         ("for a[0] in range(3): pass\n    return a[0]", "compiles a kernel once"),
         ("[[b]] = [a]\n    b[0] = 1\n    return b[0]", "compiles a kernel once"),
         ("b = a\n    b[0] = 1\n    return b[0]", "compiles a kernel once"),
+        ("return len(f'{tl.load}')", "`tl.load` is not possible here"),
+        ("return tl.cdiv(a, 2) if tl.float32 == a else 1", ""),
         ("b = [a] * 3\n    b[0] = 1\n    return b[0]", ""),
         ("b = [i for i in range(a)]\n    b[0], c = 1, 2\n    return b[0]", ""),
     ],
@@ -1000,6 +1002,16 @@ def test_a_function_that_returns_nothing_is_shown_at_its_first_line(tmp_path):
         ("x = torch.string", "insides of a library"),
         ("x = torch.importlib", "insides of a library"),
         ("x = torch.runpy", "insides of a library"),
+        ("x = __loader__.source_to_code(b'1', 'x')", "`__loader__`"),
+        ("x = enum.bltns", "insides of a library"),
+        ("x = x.ctypes._ctypes", "insides of a library"),
+        ("u = torch.utils; x = u.data.dataloader.threading", "insides of a library"),
+        ("t = torch; x = t.load('f')", "makes objects out of bytes"),
+        ("e = enum; x = e.bltns", "insides of a library"),
+        ("functools.update_wrapper(f, f, ('a' + 'b',))", "finds code by its name"),
+        ("x = dataclasses.make_dataclass('D', ['a' + 'b'])", "finds code by its name"),
+        ("x = torch.jit.annotations.parse_type_line('x', f, 1)", "finds code by its name"),
+        ("x = torch.overrides", "finds code by its name"),
         # an annotation is evaluated
         ("x: 'eval(1)' = x", "annotation"),
         ("x: print(1) = x", "annotation"),
@@ -1026,11 +1038,19 @@ def test_a_function_that_returns_nothing_is_shown_at_its_first_line(tmp_path):
     ],
 )
 def test_an_odd_line_is_noted(line, says):
-    heads = "import torch, typing, typing_extensions; import numpy as np"
+    heads = (
+        "import dataclasses, enum, functools, torch, typing, typing_extensions; import numpy as np"
+    )
     (oddity,) = oddities.find_oddities(
         parse(f"{heads}\n\n\ndef f(x):\n    {line}\n    return x\n", "ex.py").body
     )
     assert oddity.line == 5 and says in oddity.words
+
+
+def test_a_pattern_that_matches_by_position_is_noted():
+    text = "def f(x):\n    match x:\n        case int(n):\n            pass\n        case C(n):\n"
+    (oddity,) = oddities.find_oddities(parse(f"{text}            return n\n", "ex.py").body)
+    assert oddity.line == 5 and "looks up names" in oddity.words
 
 
 @pytest.mark.parametrize(
@@ -1048,6 +1068,9 @@ def test_an_odd_line_is_noted(line, says):
         "from torch.utils.checkpoint import checkpoint",
         "logging.getLogger('course').info('x')",
         "x = g.load(x).format(x)",
+        "x = x._replace(mean=1)",
+        "x = logging.DEBUG + typing.cast(int, x)",
+        "F = torch.nn.functional; x = F.relu(x)",
     ],
 )
 def test_a_usual_line_is_not_odd(line):
@@ -1082,7 +1105,8 @@ ENDLESS = "\nprint('begun')\nwhile True:\n    pass\n"
         ("00a", ENDLESS, "did not end within 3 s"),
         ("03a", "\nimport os\nwhile True:\n    os.fork()\n", "asked for what the sandbox refuses"),
         ("03a", "\nimport os\nos._exit(3)\n", "ended its own process"),
-        ("03a", "\nprint(1 / 0)\n", ""),
+        ("03a", "\nprint(1 / 0)\n", "raises ZeroDivisionError when the file is imported"),
+        ("00a", "\nexit(1)\n", "raises SystemExit when the file is imported"),
         ("03a", "\nif __name__ == '__main__':\n    while True: pass\n", ""),
     ],
 )
@@ -1094,6 +1118,7 @@ def test_the_code_beside_the_entry_points_is_run_once_and_said(exercise, code, s
     assert (says in verdict.message) and bool(verdict.oddities) == bool(says)
     if says:
         assert says in verdict.oddities[0].words and verdict.oddities[0].line > text.count("\n")
+        assert verdict.oddities[0].for_author
 
 
 RIGHT_FUNCTIONS = [

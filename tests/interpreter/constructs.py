@@ -590,6 +590,14 @@ def larger_by_size(a, i, b, j):
 @triton.constexpr_function
 def squared(x):
     return x * x
+
+
+@triton.constexpr_function
+def length_of_text(x):
+    return len(f"{x}")
+
+
+ONE = tl.constexpr(1)
 """
 
 
@@ -630,6 +638,22 @@ def _helpers() -> Iterator[Construct]:
     yield with_helper(
         "constexpr_function", "result = tl.arange(0, squared(K) // 2)", list(range(8))
     )
+    yield with_helper(
+        "constexpr_function: a tuple is the compiler's",
+        "result = n + length_of_text((1, 2))",
+        15,
+        since=(3, 7),
+    )
+    yield with_helper(
+        "isinstance: a tuple", "result = n\nif isinstance((1, 2), tl.tuple):\n    result = neg", -7
+    )
+    yield with_helper(
+        "isinstance: a constant is its number",
+        "result = n\nif isinstance(ONE, int) and isinstance(i32.shape[0], int):\n    result = neg",
+        -7,
+    )
+    yield with_helper("is: True", "result = n\nif K is not None:\n    result = neg", -7)
+    yield with_helper("is: a dtype", "result = n\nif i32.dtype is tl.int32:\n    result = neg", -7)
     yield with_helper("tl.reduce", "result = tl.reduce(i32, 0, add)", wrap(sum(I32), "int32"))
     yield with_helper("tl.reduce: the order of lanes", "result = tl.reduce(i32, 0, first)", 7)
     yield with_helper(

@@ -247,7 +247,7 @@ NOT_IN_THE_TABLE = {
     "tensor": "a type of the compiler",
     "tensor_descriptor": "a type of the compiler",
     "tensor_descriptor_type": "a type of the compiler",
-    "tuple": "a type of the compiler", "tuple_type": "a type of the compiler",
+    "tuple_type": "a type of the compiler",
     "void": "a type of the compiler",
     "pi32_t": "a type of the compiler", "str_to_ty": "for Triton's launcher",
     "core": "a module", "random": "a module", "semantic": "a module", "standard": "a module",

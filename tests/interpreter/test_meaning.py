@@ -54,6 +54,8 @@ def run(
             "step = 0 - n\nfor i in range(0, n, step):\n    tl.store(y_ptr, 1.0)",
             "step of range is -5",
         ),
+        ("x = n\nif x is n:\n    tl.store(y_ptr, 1.0)", "compare with =="),
+        ("if n is not 5:\n    tl.store(y_ptr, 1.0)", "compare with =="),
         ("a = b = 1.0\ntl.store(y_ptr, a + b)", "one assignment for each name"),
         ("a, b = n\ntl.store(y_ptr, a + b)", "only tuples can be"),
         ("a, b, c = 1, n\ntl.store(y_ptr, a + b)", "a tuple of 2 is taken apart into 3"),
@@ -76,6 +78,47 @@ def test_what_a_compiler_refuses_and_python_would_misread_is_refused_in_words(
     # the decorator, the definition and `cols` come before the body
     first = len(HEAD.splitlines()) + 4
     assert first <= frames[-1].lineno + 1 < first + len(body.splitlines())
+
+
+def test_a_function_of_constants_gets_no_value_of_a_running_kernel(tmp_path):
+    head = f"{HEAD}@triton.constexpr_function\ndef is_set(x):\n    return 1 if x else 0\n\n\n"
+    with pytest.raises(Exception, match="give it constants"):
+        run(tmp_path, "tl.store(y_ptr, is_set(n))", head=head)
+    with pytest.raises(Exception, match="handed to no other function"):
+        run(tmp_path, "tl.store(y_ptr, is_set(tl.load))", head=head)
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [
+        "tl.multiple_of(n, 4)",
+        "tl.multiple_of(cols + n, 8)",
+        "tl.max_contiguous(cols * 2, 8)",
+        "tl.max_contiguous(cols % 4, 8)",
+        "tl.max_constancy(cols < n, 2)",
+        "tl.multiple_of(cols[:, None] + n, (4, 1))",
+    ],
+)
+def test_a_promise_that_does_not_hold_is_refused(tmp_path, promise):
+    with pytest.raises(Exception, match="does not hold"):
+        run(tmp_path, f"x = {promise}\ntl.store(y_ptr + cols, 1.0)")
+
+
+@pytest.mark.parametrize(
+    "promise",
+    [
+        "tl.multiple_of(n, 5)",
+        "tl.multiple_of(cols, 8)",
+        "tl.max_contiguous(cols % 4, 4)",
+        "tl.max_contiguous(cols + n, 16)",
+        "tl.max_constancy(cols // 2, 2)",
+        "tl.max_constancy(cols < 4, 4)",
+        "tl.multiple_of(y_ptr + cols, 16)",
+    ],
+)
+def test_a_promise_that_holds_changes_nothing(tmp_path, promise):
+    y = run(tmp_path, f"x = {promise}\ntl.store(y_ptr + cols, 1.0)")
+    assert y.tolist() == [1.0] * 8
 
 
 def test_a_docstring_with_a_line_that_begins_with_def_is_no_definition(tmp_path):

@@ -29,6 +29,7 @@ from course_lib.lessons.figures import (
     lesson15,
     lesson16,
     lesson17,
+    lesson18,
 )
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.kit.palette import list_colours
@@ -48,7 +49,7 @@ from course_lib.lessons.pictures.chart.model import (
 X = [1.0, 10.0, 100.0, 1000.0]
 FAR_ROW = (1000 + np.random.default_rng(0).standard_normal(64)).astype(np.float32)
 PARTS = [
-    own_kernels.NormPart(exercise, role, exercise == "08a")
+    own_kernels.Part(exercise, role, exercise == "08a")
     for exercise, role in (
         ("08a", "forward"),
         ("11a", "dx"),
@@ -117,6 +118,7 @@ LESSONS: dict[str, Callable[[], MovingPicture]] = {
         }
     ),
     "17-met": lambda: lesson17.show_met(MET),
+    "18-memory": lambda: lesson18.show_loss_memory(8192, 128256),
     "bench-forward": lambda: bench.over_floor(measurement.stored("forward")),
     "bench-host": lambda: bench.host(measurement.stored("host")),
     "bench-training": lambda: bench.training(measurement.stored("training")),

@@ -224,11 +224,11 @@ def test_a_chinese_page_has_chinese_fonts_in_both_themes(open_page):
 
 # What a reader may predict, and what it means; None is no prediction. A list is what is chosen.
 PREDICTED = {
-    "10-unit": [
-        ("0,1", 0.1),
-        ("1/10", 0.1),
-        ("0.1005", 0.1005),
-        ("1", 1),
+    "10-third": [
+        ("-0,2", -0.2),
+        ("-1/5", -0.2),
+        ("-0.2005", -0.2005),
+        ("0.2", 0.2),
         ("2", 2),
         ("1/0", None),
         ("a lot", None),
@@ -389,11 +389,11 @@ def test_a_lesson_in_chinese_fits_judges_a_prediction_and_says_so_in_chinese(ope
             "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
         ), width
     question = opened.page.locator('[data-question="04-halves"]')
-    question.locator("input").fill("0")
+    question.get_by_label("只能是 0").check()
     opened.page.locator('[data-answers="04-halves"] > summary').click()
     # the fold says it anew when it is opened, an instant after what it said before is in view
     opened.page.wait_for_function(
-        """() => /^不是 0[^]*/.test(document.querySelector('[data-answers="04-halves"] .said').innerText)"""  # noqa: E501
+        """() => /^不只是 0[^]*/.test(document.querySelector('[data-answers="04-halves"] .said').innerText)"""  # noqa: E501
     )
     assert opened.faults == []
 

@@ -23,6 +23,7 @@ REFUSED = {
     "07": "requires_grad=True",
     "10": "torch.Tensor.requires_grad_",
     "17": "torch.nn.Parameter",
+    "18": "torch.random",
 }
 # Those that refuse something, and others that use PyTorch for tensors, for statistics and for
 # buffers. The rest is for a sweep.

@@ -17,6 +17,7 @@ from course_lib.exercises.wrong_formulas import (
     take_last_block,
 )
 from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.counts import Count, Quantity
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 
 CASES = (
@@ -70,6 +71,7 @@ def _plan_row_sum(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
         expected,
         inputs={"x": x64},
         spread={"x": case.M, "y": case.M},
+        meetings=2,  # a scan and a sum are right, too; in every block is not
     )
 
 
@@ -107,4 +109,12 @@ def _sum_running_sums(p: Plan) -> Outputs:
     return _sum_rows(p.inputs["x"] * often)
 
 
-PARTS = {"row_sum_kernel": Part(CASES, _plan_row_sum, _list_models)}
+PARTS = {
+    "row_sum_kernel": Part(
+        CASES,
+        _plan_row_sum,
+        _list_models,
+        counts=(Count(Quantity.MEETINGS, course=1, least=1),),
+        counted_case="many blocks",
+    )
+}

@@ -10,6 +10,7 @@ import numpy as np
 from course_lib.exercises.layer_norm_kernels import BLOCKED_CASES, list_models, make_plan
 from course_lib.exercises.statistics_kernels import list_merged_models
 from course_lib.exercises.wrong_formulas import apply_right, inverse_root
+from course_lib.grading.cases.counts import Count, Quantity
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 
 
@@ -62,6 +63,10 @@ def _normalise(model: Model, p: Plan) -> Outputs:
 
 PARTS = {
     "layer_norm_two_reads_kernel": Part(
-        BLOCKED_CASES, partial(make_plan, resident=False, reads=2), _list_two_read_models
+        BLOCKED_CASES,
+        partial(make_plan, resident=False, reads=2),
+        _list_two_read_models,
+        counts=(Count(Quantity.READS, course=2, least=2, tensor="x"),),
+        counted_case="many blocks",
     )
 }

@@ -11,6 +11,7 @@ from course_lib.exercises.rms_norm_kernels import (
     list_total_models,
     plan_add_rms_norm,
 )
+from course_lib.grading.cases.counts import Count, Quantity
 from course_lib.grading.cases.plan import Model, Part
 
 
@@ -36,4 +37,13 @@ CASES = (
 )  # fmt: skip
 
 
-PARTS = {"add_rms_norm_kernel": Part(CASES, plan_add_rms_norm, _list_fused_models)}
+PARTS = {
+    "add_rms_norm_kernel": Part(
+        CASES,
+        plan_add_rms_norm,
+        _list_fused_models,
+        # x and the residual are loaded, total and y are stored: four times the 2 bytes of fp16
+        counts=(Count(Quantity.MOVED, course=8, least=8),),
+        counted_case="fp16, std 100",
+    )
+}

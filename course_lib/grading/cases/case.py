@@ -106,6 +106,10 @@ class Case:
 
     def describe(self) -> str:
         """Describe the case for a learner: shape, dtype and what is special."""
+        return _("{shape}: {why}").format(shape=self.describe_shape(), why=self.describe_why())
+
+    def describe_shape(self) -> str:
+        """Describe shape and dtype for a learner."""
         if self.leading:
             parts = [
                 _("x of shape {shape}").format(
@@ -126,7 +130,7 @@ class Case:
             if others
             else self.dtype
         )
-        return _("{shape}: {why}").format(shape=_(", ").join(parts), why=self.describe_why())
+        return _(", ").join(parts)
 
     def describe_why(self) -> str:
         """Return ``why`` in the chosen language."""

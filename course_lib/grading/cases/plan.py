@@ -12,9 +12,11 @@ import numpy as np
 
 from course_lib.grading.cases.buffers import Tensor
 from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.counts import Count
 from course_lib.launching.description import Launch, LaunchTensor
 
 if TYPE_CHECKING:
+    from course_lib.compiler import Specialisation
     from course_lib.tuning.clock import Timed
 
 
@@ -64,6 +66,8 @@ class CaseLaunch(Launch):
     calls: dict[str, tuple[int, int | None]] = field(default_factory=dict)
     alike: tuple[str, ...] = ()
     empty_loads: int | None = None
+    meetings: int | None = None
+    counted: bool = False
 
 
 C = TypeVar("C", bound=Case)
@@ -109,6 +113,10 @@ class Plan(Generic[C]):
     # The loads without an active lane may exceed those with one by at most this number; None allows
     # any number.
     empty_loads: int | None = None
+    # The most reductions across lanes that the exercise allows for each row; None allows any
+    # number.
+    meetings: int | None = None
+    counted: bool = False  # the child reports what the kernel did in this case: ``Part.counts``
     # The programs of a one-dimensional grid that CPU mode launches; only their rows are judged.
     # Empty means all programs.
     sample: tuple[int, ...] = ()
@@ -161,7 +169,8 @@ class Part(Generic[C]):
     output that is not listed. ``minor``: per kind of minor fault another cause, which holds if all
     failed cases have the trait. ``partials``: outputs of which each program writes one row.
     ``time`` times the returned launch of a plan on a GPU; it returns None for a plan that is not
-    timed.
+    timed. ``counts`` are what a check counts of the learner's kernel: accesses and reductions in
+    the case named ``counted_case``, registers and instructions for the launch ``compiled``.
     """
 
     battery: tuple[C, ...]
@@ -175,3 +184,6 @@ class Part(Generic[C]):
     minor: Mapping[str, tuple[str, Callable[[C], bool]]] = field(default_factory=dict)
     partials: tuple[str, ...] = ()
     time: Callable[[Plan[C], Outputs], Timed | None] | None = None
+    counts: tuple[Count, ...] = ()
+    counted_case: str = ""
+    compiled: Specialisation | None = None

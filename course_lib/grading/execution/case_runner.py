@@ -31,11 +31,17 @@ def name_error(number: int) -> str:
     return f"{number:02}.error"
 
 
+def name_counts(number: int) -> str:
+    """Return the name of what a case counted."""
+    return f"{number:02}.counts"
+
+
 class CaseRunner:
     """Runs the cases of one kind of exercise. ``misuse`` is that of the last case that finished.
     ``refusal`` is set when a case does what the exercise refuses; then no further case is run."""
 
     misuse: Misuse | None = None
+    counts: dict[str, int] | None = None  # of the last case that finished, if its plan is counted
     refusal: Unreadable | None = None
 
     def attend(self, confine: Callable[[], None]) -> None:

@@ -3,7 +3,8 @@
 This is the last process of the chain that ``server.py`` makes, and it is confined before this
 module runs. It knows no exercise: the job names an entry point, a grid and the arguments of each
 case. ``NN.in`` holds the buffers of case NN one after the other, and ``NN.out`` gets them back.
-Exceptions and faults go to ``NN.error``. Only the bytes are evidence for the parent.
+Exceptions and faults go to ``NN.error``, counts to ``NN.counts``. Only the bytes are evidence for
+the parent.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from course_lib.grading.cases.plan import CaseLaunch
 from course_lib.grading.execution.case_runner import (
     CODE,
     IMPORT_ERROR,
+    name_counts,
     name_error,
     name_input,
     name_output,
@@ -99,6 +101,8 @@ class _CaseMachine(Machine):
                 continue
             if runs.misuse is not None:
                 exchange.write(name_error(number), _described(runs.misuse, str(file)))
+            if case.counted and runs.counts is not None:
+                exchange.write(name_counts(number), json.dumps(runs.counts).encode())
             exchange.write(name_output(number), data)
 
 

@@ -8,8 +8,8 @@ import fractions
 import importlib
 import numbers
 import sys
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NoReturn
 
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
@@ -21,6 +21,10 @@ from course_lib.grading.submission.places import Span
 from course_lib.grading.submission.shortcuts import Shortcuts
 from course_lib.grading.submission.source import Unreadable
 from course_lib.launching.faults import FaultKind, Misuse, describe_line, find_worst
+
+# libraries whose functions run in Python's own frames, so that a call of one can be seen
+_WATCHED = frozenset({"numpy", "statistics"})
+_LIBRARIES = _WATCHED | {"torch"}
 
 
 def _describe_change(name: str, what: str, was: Any, now: Any) -> str:
@@ -52,11 +56,21 @@ class Functions(CaseRunner, abc.ABC):
 
     noun: str  # the word for the type that a function returns
 
+    def __init__(self) -> None:
+        self.shortcuts = Shortcuts({})
+
+    def begin(self, module, code, cases, rules) -> None:
+        self.shortcuts = Shortcuts(rules["forbidden"] if rules else {})
+
     def run(self, function, case: CaseLaunch, data: bytes) -> bytes:
         memory = bytearray(data)
         views = {t.name: self.view(memory, t) for t in case.tensors}
         inputs = {t.name: views[t.name] for t in case.tensors if not t.is_output}
-        with self.watching(inputs) as changes, _listening(function, case.calls) as calls:
+        with (
+            self.watching(inputs) as changes,
+            _profiling(self.check_called),
+            _listening(function, case.calls) as calls,
+        ):
             returned = (call := lambda: function(*case.fill_in(views)))()
         self.misuse = find_worst(*changes, *calls)
         wanted = [t for t in case.tensors if t.is_output]
@@ -66,6 +80,26 @@ class Functions(CaseRunner, abc.ABC):
             ignored = find_ignored(function, case.calls, call, returned)
             self.misuse = find_worst(*(Misuse(FaultKind.UNCALLED, words) for words in ignored))
         return bytes(memory)
+
+    def check_called(self, frame, event: str, argument) -> None:
+        """Refuse a function of NumPy's or of Python's ``statistics`` that is a shortcut, by
+        whichever way it was found.
+
+        Raises: Refused.
+        """
+        if event != "call" or frame.f_globals.get("__name__", "").partition(".")[0] not in _WATCHED:
+            return
+        name = frame.f_code.co_name.lstrip("_")
+        if why := self.shortcuts.describe(name, name):
+            self.refuse_operation(why)
+
+    def refuse_operation(self, why: str) -> NoReturn:
+        """Raise Refused, and remember the refusal: the code may catch the exception."""
+        line = _find_learner()
+        self.refusal = self.refusal or Unreadable(
+            "not_allowed", why, why, None if line is None else Span(line)
+        )
+        raise Refused(why)
 
     def split(self, returned: Any, wanted: list[CaseTensor], function: str) -> tuple | list:
         """Return the values that a function returned, one per output. Several values come in a
@@ -237,21 +271,35 @@ def _counting(module: dict[str, Any], limits: list[int]) -> Iterator[dict[Any, l
         if event == "call" and frame.f_globals is module and not code.co_name.startswith("<g"):
             lines.setdefault(code, []).append(frame.f_back.f_lineno)
 
-    if limits:
-        sys.setprofile(count)
-    try:
+    with _profiling(count) if limits else contextlib.nullcontext():
         yield lines
+
+
+@contextlib.contextmanager
+def _profiling(function: Callable[[Any, str, Any], None]) -> Iterator[None]:
+    """Call ``function`` at each call of this thread inside the block, and then what was called
+    before."""
+    outer = sys.getprofile()
+
+    def call_both(frame, event: Any, argument) -> None:
+        function(frame, event, argument)
+        if outer is not None:
+            outer(frame, event, argument)
+
+    sys.setprofile(call_both)
+    try:
+        yield
     finally:
-        sys.setprofile(None)
+        sys.setprofile(outer)
 
 
 def _find_learner() -> int | None:
-    """Return the line of the learner's file that called the current PyTorch operation; None if
-    other code did, such as the interpreter."""
+    """Return the line of the learner's file that called the current operation of a library; None
+    if other code did, such as the interpreter."""
     frame = sys._getframe(1)
     while frame is not None:
         module = frame.f_globals.get("__name__", "")
-        if not module.startswith("course_lib.") and module.partition(".")[0] != "torch":
+        if not module.startswith("course_lib.") and module.partition(".")[0] not in _LIBRARIES:
             return frame.f_lineno if module == "kernels" else None
         frame = frame.f_back
     return None
@@ -261,6 +309,7 @@ class NumPyFunctions(Functions):
     noun = N_("array")
 
     def __init__(self):
+        super().__init__()
         import ml_dtypes
         import numpy as np
 
@@ -369,6 +418,7 @@ class TorchFunctions(Functions):
     modules: tuple[str, ...] = ()
 
     def __init__(self):
+        super().__init__()
         import torch
 
         for name in self.modules:
@@ -417,10 +467,6 @@ class TorchFunctions(Functions):
                 return operation(*args, **kwargs)
 
         self.in_place = InPlace
-        self.shortcuts = Shortcuts({})
-
-    def begin(self, module, code, cases, rules) -> None:
-        self.shortcuts = Shortcuts(rules["forbidden"] if rules else {})
 
     def check_operation(self, name: str) -> None:
         """Refuse a PyTorch operation that is a shortcut. The text alone does not show it: a module
@@ -432,11 +478,7 @@ class TorchFunctions(Functions):
         if why is None and self.torch._C._current_graph_task_id() != -1:
             why = self.shortcuts.describe("backward", "backward")
         if why is not None:
-            line = _find_learner()
-            self.refusal = self.refusal or Unreadable(
-                "not_allowed", why, why, None if line is None else Span(line)
-            )
-            raise Refused(why)
+            self.refuse_operation(why)
 
     @property
     def types(self) -> tuple[type, ...]:

@@ -99,7 +99,8 @@ class Interpreter(CaseRunner):
         placed = self.place(case, data)
         watch = Watch(case, placed.regions, self.hooks.line_of_kernel)
         if seed is None:
-            placed.run(kernel, watch)
+            with self.hooks.observing_reductions(watch.meet):
+                placed.run(kernel, watch)
         else:
             patience = _MAX_SPINS if seed + 1 == case.interleavings >= _MANY_ORDERS else 0
             outcome = placed.interleave(
@@ -118,6 +119,7 @@ class Interpreter(CaseRunner):
                 # A write to an input usually races as well. Report the write: it is the cause.
                 raise watch.written or misuse
         self.misuse = find_worst(self.misuse, watch.find_misuse())
+        self.counts = watch.counts
         return placed.read_memory()
 
 

@@ -21,6 +21,7 @@ from course_lib.grading.execution.case_runner import (
     CODE,
     IMPORT_ERROR,
     KERNEL_NAMES,
+    name_counts,
     name_error,
     name_input,
     name_output,
@@ -36,6 +37,8 @@ from course_lib.sandbox.stage import Stage
 
 _NO_CASES: dict[str, Any] = {"cases": [], "rules": None}  # a job that only imports the file
 _ERROR_BYTES = 64 << 10
+_COUNTS_BYTES = 4 << 10
+_MOST_COUNTED = 2**50
 _MOST_LINES = 10_000_000
 # the most characters of an exception's text, of a fault's words and of a type's name
 _TEXT_CHARACTERS, _WORDS_CHARACTERS, _NAME_CHARACTERS = 4000, 1000, 200
@@ -61,6 +64,8 @@ class Run:
     - "not started": ``printed`` says why. The reason lies in the machine or the course, not in the
       learner's code.
 
+    ``counts`` has what the child counted in the cases whose plans ask for it.
+
     ``case`` is the case in which the run ended early. ``tier`` is the isolation under which it ran,
     ``left_out`` the cases that this machine has no room for.
     """
@@ -68,6 +73,7 @@ class Run:
     ended: str
     data: dict[int, bytes] = field(default_factory=dict)
     errors: dict[int, Raised] = field(default_factory=dict)
+    counts: dict[int, dict[str, int]] = field(default_factory=dict)
     case: int | None = None
     signal: int | None = None  # the number of the signal
     reported: str = ""  # the error of a GPU whose context was lost
@@ -123,6 +129,8 @@ def _run_once(
     for number, plan in enumerate(plans):
         # one byte more, to see one that is too long
         outputs |= {name_output(number): plan.nbytes + 1, name_error(number): _ERROR_BYTES}
+        if plan.counted:
+            outputs[name_counts(number)] = _COUNTS_BYTES
     answer = jobs.run(
         mode.server,
         job,
@@ -160,12 +168,10 @@ def run_rest(kernels: Kernels, mode: str) -> tuple[int, str] | None:
     if answer.stage is Stage.STARTING or (raised is None and answer.exit_code == 0):
         return None
     if raised is not None:
-        refused = raised.type == "PermissionError"
-        return (
-            (raised.line or kernels.rest_line, _("asked for what the sandbox refuses"))
-            if refused
-            else None
-        )
+        words = _("raises {type} when the file is imported").format(type=raised.type)
+        if raised.type == "PermissionError":
+            words = _("asked for what the sandbox refuses")
+        return raised.line or kernels.rest_line, words
     words = _(_ENDS.get(answer.cause_of_end, _ENDED))
     return kernels.rest_line, words.format(seconds=f"{_REST_SECONDS:g}")
 
@@ -264,6 +270,8 @@ def _collect(plans: list[Plan], answer: JobAnswer) -> Run:
         raised = _read_raised(answer, name_error(number))
         if data is not None and len(data) == plan.nbytes:
             result.data[number] = data
+            if plan.counted:
+                result.counts[number] = _read_counts(answer, name_counts(number))
             # The case finished, and has a fault.
             if raised is not None and raised.fault is not None:
                 result.errors[number] = raised
@@ -295,6 +303,16 @@ def _read_raised(answer: JobAnswer, name: str) -> Raised | None:
     fault = raised.fault and replace(raised.fault, words=text)
     line = raised.line if 0 < (raised.line or 0) < _MOST_LINES else None
     return replace(raised, type=raised.type[:_NAME_CHARACTERS], text=text, line=line, fault=fault)
+
+
+def _read_counts(answer: JobAnswer, name: str) -> dict[str, int]:
+    """Return what a case counted, if the report has the form in which the child writes it. A count
+    is shown, and decides nothing."""
+    try:
+        counts = decode(dict[str, int], json.loads(answer.outputs.get(name, b"{}")))
+    except (ValueError, RecursionError):
+        return {}
+    return counts if all(0 <= count <= _MOST_COUNTED for count in counts.values()) else {}
 
 
 def _without(folder: str, text: str) -> str:

@@ -16,6 +16,15 @@ _SOME_PROGRAMS = 5
 _NEARLY_ALL = 0.9  # as a part of all elements
 
 
+# names of counts
+MOVED, MEETINGS = "moved", "meetings"
+
+
+def name_reads(tensor: str) -> str:
+    """Return the name of the count of the elements that are read of a tensor."""
+    return f"reads of {tensor}"
+
+
 class Watch:
     """Follows a launch through memory: writes to inputs, how often elements are read and by which
     program, and outputs read before they are written, or in place after it.
@@ -48,6 +57,13 @@ class Watch:
         self.read: dict[str, dict[int | None, int]] = {name: {} for name in self.allowed}
         # tensor -> program -> lanes
         self.shares: dict[str, dict[tuple, int]] = {name: {} for name in self.spread}
+        # what a kernel has done, by the names of ``name_reads`` and below; only if it is asked for
+        self.counts: dict[str, int] | None = {} if case.counted else None
+        self.matrices = {t.name for t in case.tensors if len(t.shape) == 2}
+        self.meetings: dict[int | None, int] = {}  # line -> reductions across lanes
+        # A sampled launch runs some of the programs.
+        rows = len(case.sample) or case.tensors[0].shape[0]
+        self.most_meetings, self.rows = case.meetings, rows
         self.written: Misuse | None = None
         self.untimely: Misuse | None = None
 
@@ -80,6 +96,24 @@ class Watch:
             shares[access.program] = shares.get(access.program, 0) + live.size
         if name in self.stored:
             self.follow_stores(region, live, reads, writes)
+
+        if self.counts is not None and name in self.matrices:
+            elements = _count_elements(live)
+            self.add(MOVED, elements * access.itemsize)
+            if reads:
+                self.add(name_reads(name), elements)
+
+    def add(self, name: str, number: int) -> None:
+        assert self.counts is not None
+        self.counts[name] = self.counts.get(name, 0) + number
+
+    def meet(self) -> None:
+        """Follow a reduction across lanes."""
+        if self.counts is not None:
+            self.add(MEETINGS, 1)
+        if self.most_meetings is not None:
+            line = self.find_line()
+            self.meetings[line] = self.meetings.get(line, 0) + 1
 
     def find_region(self, live):
         """Return the tensor in which the first active lane lies; None if there is no such lane, or
@@ -118,6 +152,7 @@ class Watch:
         return find_worst(
             self.written,
             self.find_excess(),
+            self.find_meetings(),
             self.find_empty_turns(),
             self.find_lone_program(),
             self.untimely,
@@ -164,6 +199,18 @@ class Watch:
             words = words.format(name=region.name, often=often, where=where, asked=asked)
             return Misuse(FaultKind.READS, words, region.name, at[-1] if at else None)
         return None
+
+    def find_meetings(self) -> Misuse | None:
+        """Find a row whose lanes meet more often than the exercise allows."""
+        total = sum(self.meetings.values())
+        if self.most_meetings is None or total <= self.most_meetings * self.rows:
+            return None
+        line = max(self.meetings, key=self.meetings.__getitem__)
+        words = _("the lanes of a row meet {count} times{line}; the exercise allows {most}")
+        words = words.format(
+            count=f"{total / self.rows:g}", line=describe_line(line), most=self.most_meetings
+        )
+        return Misuse(FaultKind.MEETINGS, words, "", line)
 
     def find_lone_program(self) -> Misuse | None:
         """Find the first tensor on which one program does all, or nearly all, of the work that

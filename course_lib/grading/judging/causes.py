@@ -584,6 +584,11 @@ CAUSES: dict[str, Cause] = {
         "Every load of an element moves its bytes again. Which load brings what the program has had"
         " in its registers already?",
     ),
+    "lanes_meet_often": Cause(
+        "the lanes meet in every block",
+        "A lane can keep what it has added up until the row is over. Which line makes the lanes"
+        " meet before that?",
+    ),
     "empty_tiles": Cause(
         "programs go on where no tile is left",
         "How many tiles have M rows, with ROWS rows a tile? And how many turns does your loop make,"

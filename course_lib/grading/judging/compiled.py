@@ -20,7 +20,15 @@ from course_lib.base import background
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.installation import environment_fault
 from course_lib.base.translation import gettext as _
-from course_lib.compiler import CompileError, KernelSource, Pointer, Specialisation, check_compiles
+from course_lib.compiler import (
+    CompileError,
+    CompileReport,
+    KernelSource,
+    Pointer,
+    Specialisation,
+    check_compiles,
+    compile_reports,
+)
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.submission.source import Kernels
 
@@ -113,6 +121,25 @@ class Compilation:
 
 
 _accepted: OrderedDict[tuple, None] = OrderedDict()
+
+
+def start_report(
+    kernels: Kernels, launch: Specialisation, file: str
+) -> Future[CompileReport | None]:
+    """Begin to compile a kernel for one launch, and return the coming report.
+
+    It is None if the compiler refuses the kernel or this machine has no compiler. Neither decides
+    anything here: :class:`Compilation` tells a pass of both.
+    """
+
+    def compile_once() -> CompileReport | None:
+        source = KernelSource(kernels.source, launch.kernel, file)
+        try:
+            return compile_reports(source, [launch], arch=ARCH, limit=_LIMIT)[0]
+        except (CourseError, OSError):
+            return None
+
+    return background.start(compile_once)
 
 
 def _find_specialisations(plans: list[Plan]) -> list[Specialisation]:

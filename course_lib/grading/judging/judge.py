@@ -37,10 +37,12 @@ class Deviation:
 @dataclass
 class Judged:
     """One case after its run. ``outputs`` are float64, for the diagnosis. ``elements`` says which
-    elements of each output are wrong. ``ratio`` is the largest error over the allowed one."""
+    elements of each output are wrong. ``ratio`` is the largest error over the allowed one.
+    ``is_shown`` is true for the case that the verdict shows."""
 
     plan: Plan
     ran: bool = True
+    is_shown: bool = False
     ratio: float = 0.0
     deviations: list[Deviation] = field(default_factory=list)
     # tensor -> positions outside it that changed

@@ -381,12 +381,14 @@ def _find_slip(
 
     A statement much like that of a known mistake comes first; then what the rule of the cause finds
     among the statements that feed the wrong output, unless the solution has that statement, too.
-    For an access outside a tensor, and for a write to an input, the access is known, and known
-    mistakes are not asked.
+    For an access outside a tensor, for a write to an input and for a reduction too many, the line
+    is known, and known mistakes are not asked.
     """
     flow = _find_flow(judged, tree, exercise.entry_points)
     slip = None if flow is None else location.find_slip(cause, flow)
-    if judged.fault and judged.fault.kind.group in _GROUPS_WITH_ACCESS:
+    if judged.fault and (
+        judged.fault.kind.group in _GROUPS_WITH_ACCESS or judged.fault.kind is FaultKind.MEETINGS
+    ):
         return slip
     if cause == "wrong_values":  # its known mistakes have nothing in common
         return slip

@@ -655,6 +655,8 @@ class _ConstexprCheck:
                         "`{code}` is not possible here: such a function calculates with constants."
                     ).format(code=_quote_first_words(node)),
                 )
+            if isinstance(node, ast.Attribute | ast.Name):
+                self._check_not_handed_on(node)
             if isinstance(node, ast.Attribute):
                 if not isinstance(node.ctx, ast.Load):
                     self.file.refuse(
@@ -668,6 +670,23 @@ class _ConstexprCheck:
                 self._check_changed(node)
             elif isinstance(node, ast.Name) and node.id not in self.known:
                 self.file.check_name_of_constant(node)
+
+    def _check_not_handed_on(self, node: ast.Attribute | ast.Name) -> None:
+        """Refuse a function of the language that is not called: the interpreter has others, and
+        their text would say where the kernel runs."""
+        import triton.language as tl
+
+        call = self.file.parents[node]
+        if isinstance(call, ast.Call) and call.func is node:
+            return
+        value = self.file.resolve(node)
+        if callable(value) and not isinstance(value, type | tl.constexpr):
+            self.file.refuse(
+                node,
+                _(
+                    "`{code}` is not possible here: such a function calculates with constants."
+                ).format(code=ast.unparse(node)),
+            )
 
     def _check_changed(self, node: ast.Subscript) -> None:
         """Refuse a store to an element, except of a list that the function itself has made."""

@@ -9,9 +9,12 @@ PyTorch's dispatcher shows. Such a computation needs one of the lines that are l
 from __future__ import annotations
 
 import ast
+import builtins
 import contextlib
+import importlib
 import sys
 from collections.abc import Iterator
+from types import ModuleType
 
 from course_lib.grading.submission import needed
 from course_lib.grading.submission.kernel_check import find_root
@@ -40,10 +43,10 @@ _DISPATCHER = frozenset(
 # the function runs, an object is made out of bytes, another thread runs without the dispatcher.
 _RESOLVES_NAMES = frozenset(
     """BaseConfigurator DictConfigurator ForwardRef GraphModule config evaluate_forward_ref f2py
-    get_annotations get_field get_type_hints import_module measure resolve resolve_name rundocs
-    runstring""".split()
+    get_annotations get_field get_type_hints import_module make_dataclass measure parse_type_line
+    resolve resolve_name rundocs runstring update_wrapper""".split()
 )
-_RESOLVING_MODULES = frozenset("fx hub library package".split())
+_RESOLVING_MODULES = frozenset("fx hub library overrides package".split())
 _MAKES_OBJECTS = frozenset(
     """Unpickler __reduce__ __reduce_ex__ __setstate__ __getstate__ find_class loads read_array
     set_state""".split()
@@ -54,7 +57,12 @@ _STARTS_A_THREAD = frozenset(
     distributed handlers multiprocessing parallel_apply run_threaded start_new_thread""".split()
 )
 _THREADS_OF_TORCH = frozenset("fork futures".split())
-_RUNS_TEXT = frozenset("eval exec compile __import__ globals vars".split())
+_RUNS_TEXT = frozenset(
+    "eval exec compile __import__ __loader__ __spec__ breakpoint globals vars".split()
+)
+_OWN_OBJECTS = frozenset({"self", "cls"})
+_BUILTINS = frozenset(dir(builtins))
+_OF_NAMEDTUPLES = frozenset("_asdict _fields _field_defaults _make _replace".split())
 
 
 def find_oddities(cut: list[ast.stmt]) -> tuple[Oddity, ...]:
@@ -76,12 +84,65 @@ def _describe_attribute(node: ast.Attribute, libraries: set[str], has_torch: boo
         return f"uses `.{name}`, which goes past PyTorch's dispatcher"
     if words := _describe_way(name, of_library=find_root(node) in libraries):
         return f"uses `{ast.unparse(node)}`, {words}"
+    if _is_private(name) and name not in _OF_NAMEDTUPLES and find_root(node) not in _OWN_OBJECTS:
+        return f"uses `.{name}`, the insides of a library"
     return ""
+
+
+def _list_libraries(tree: ast.Module) -> set[str]:
+    """Return the names that imports bind, and the names that stand for what lies there."""
+    names = {name for name, _ in needed.list_imports(tree)}
+    named = list(_list_other_names(tree))
+    before = -1
+    while len(names) > before:
+        before = len(names)
+        names |= {name for name, value in named if find_root(value) in names}
+    return names
+
+
+def _list_other_names(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Yield each name that is assigned a dotted name, and the dotted name."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign):
+            targets = node.targets
+        elif isinstance(node, ast.AnnAssign | ast.NamedExpr):
+            targets = [node.target]
+        else:
+            continue
+        if node.value is not None and find_root(node.value) is not None:
+            yield from (
+                (target.id, node.value) for target in targets if isinstance(target, ast.Name)
+            )
+
+
+def _list_modules(tree: ast.Module) -> dict[str, str]:
+    """Return the names that stand for modules, each with the module's own name."""
+    modules = {
+        alias.asname or alias.name.partition(".")[0]: (
+            alias.name if alias.asname else alias.name.partition(".")[0]
+        )
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
+    for name, value in _list_other_names(tree):
+        if isinstance(value, ast.Name) and value.id in modules:
+            modules.setdefault(name, modules[value.id])
+    return modules
+
+
+def _is_module_of_python(module: str | None, name: str) -> bool:
+    """Return True if ``name`` in this module of Python's is another module that is not for
+    computing."""
+    if module not in _COMPUTE & sys.stdlib_module_names:
+        return False
+    value = getattr(importlib.import_module(module), name, None)
+    return isinstance(value, ModuleType) and value.__name__.partition(".")[0] not in _COMPUTE
 
 
 def _list_odd(tree: ast.Module) -> Iterator[tuple[int, str]]:
     imports = list(needed.list_imports(tree))
-    names = {name for name, _ in imports}
+    names, modules = _list_libraries(tree), _list_modules(tree)
     has_torch = any(path.partition(".")[0] == "torch" for _, path in imports)
     called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
     for node in ast.walk(tree):
@@ -89,9 +150,15 @@ def _list_odd(tree: ast.Module) -> Iterator[tuple[int, str]]:
             case ast.Import() | ast.ImportFrom():
                 described = map(_describe_import, _list_paths(node))
                 yield from ((node.lineno, words) for words in filter(None, described))
+            case ast.Attribute(value=ast.Name(id=owner), attr=name) if _is_module_of_python(
+                modules.get(owner), name
+            ):
+                yield node.lineno, f"uses `{ast.unparse(node)}`, the insides of a library"
             case ast.Attribute():
                 if words := _describe_attribute(node, names, has_torch):
                     yield node.lineno, words
+            case ast.MatchClass(cls=kind, patterns=[_, *_]) if ast.unparse(kind) not in _BUILTINS:
+                yield node.lineno, "matches by position, which looks up names"
             case ast.FunctionDef(name=name) if name in _MAKES_OBJECTS:
                 yield node.lineno, f"defines `{name}`, {_OUT_OF_BYTES}"
             case ast.keyword(arg="allow_pickle", value=value):
@@ -151,11 +218,13 @@ def _describe_way(name: str, of_library: bool) -> str:
         return _OUT_OF_BYTES
     if name in _STARTS_A_THREAD or (of_library and name in _THREADS_OF_TORCH):
         return "which may run code in another thread"
-    if of_library and (
-        name in _MODULES_OF_PYTHON or (name.startswith("_") and not name.endswith("__"))
-    ):
+    if of_library and (name in _MODULES_OF_PYTHON or _is_private(name)):
         return "the insides of a library"
     return ""
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("_") and not name.endswith("__")
 
 
 def _computes(annotation: ast.expr) -> bool:

@@ -39,12 +39,15 @@ _PEERS = {
     "07a": (N_("PyTorch's LayerNorm"), "layer_norm", "torch"),
     "09a": (N_("an addition, then RMSNorm"), "add_rms_norm", "unfused"),
 }
+# what libraries do, for the end of the course: an operation, by the exercise whose work it is
+_OPERATIONS = {"07a": "layer_norm", "09a": "add_rms_norm", "13b": "layer_norm_backward"}
+_LIBRARIES = {"torch": "PyTorch", "liger": "Liger", "quack": "quack"}
 _OWN_NAME = N_("yours")
 
 
-def ladder(lesson: str) -> MovingPicture:
+def ladder(lesson: str, *, with_libraries: bool = False) -> MovingPicture:
     """Show the course's kernels of the lessons up to ``lesson``, such as "08", and the learner's
-    that are passed.
+    that are passed; ``with_libraries``, those of Liger-Kernel and quack, too.
 
     On a GPU the learner's kernels are timed; on a CPU their passes are counted.
 
@@ -65,6 +68,12 @@ def ladder(lesson: str) -> MovingPicture:
         if exercise_id in _COURSE:
             kernel = KERNELS[_COURSE[exercise_id]]
             stored.append((_("the course's"), (kernel.op, kernel.provider), "resident"))
+        if with_libraries and exercise_id in _OPERATIONS:
+            stored += [
+                (name, (_OPERATIONS[exercise_id], provider), "quiet")
+                for provider, name in _LIBRARIES.items()
+                if provider not in {row[1][1] for row in stored}
+            ]
         bars = [
             _make_bar(name, times[*row, COLUMNS]["over_floor"], _("{value:.2f} in time"), colour)
             for name, row, colour in stored

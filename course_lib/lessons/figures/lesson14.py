@@ -12,7 +12,7 @@ from course_lib.base.words import list_words
 from course_lib.bench import measurement
 from course_lib.bench.measurement import Measurement
 from course_lib.lessons.kit.output import MovingPicture
-from course_lib.lessons.own_kernels import NormPart
+from course_lib.lessons.own_kernels import Part
 from course_lib.lessons.pictures.chart.model import Bar, Bars, Box, Boxes, Cells, View, chart
 
 PROVIDERS = {
@@ -28,7 +28,7 @@ _OTHER_PARTS = ((N_("other kernels"), "masked"), (N_("the GPU waits"), "paper"))
 _LEAST_GAP = 0.005  # ms; a shorter gap between two kernels is too narrow to be seen
 
 
-def show_parts(parts: Sequence[NormPart]) -> MovingPicture:
+def show_parts(parts: Sequence[Part]) -> MovingPicture:
     """Show the data flow through the four parts of a norm, forward and backward, and mark the parts
     that are the learner's."""
     is_learners = {part.exercise: part.own for part in parts}
