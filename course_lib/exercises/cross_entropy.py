@@ -83,7 +83,7 @@ def draw_logits(case: Case, rng: np.random.Generator) -> np.ndarray:
 def draw_target(case: Case, x: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """Draw the target of each row, (M,): in row 0 the last column that is not -Inf, in row 1 the
     first one."""
-    columns = np.flatnonzero(x[0].astype(np.float64) > -np.inf)
+    columns = np.flatnonzero(x[0].astype(np.float64) != -np.inf)
     target = columns[rng.integers(len(columns), size=case.M)]
     if case.by_hand or case.fill == "worked":
         target = columns[(len(columns) - 1 - np.arange(case.M)) % len(columns)]

@@ -80,7 +80,8 @@ def compare(solution: str, wrong: list[str]) -> KnownLines:
 
 def _begins_a_sum(tokens: Tokens) -> bool:
     """Return True for an assignment of a block of equal numbers, as in ``s = tl.zeros(...)``."""
-    return len(tokens) > 4 and tokens[1:4] == ("=", "tl", ".") and tokens[4] in ("zeros", "full")
+    starts = tokens[1:4] == ("=", "tl", ".") and tokens[4:5] in (("zeros",), ("full",))
+    return starts and tokens[-1] == ")"
 
 
 def _find_similarity(tokens: Tokens, others: Iterable[Tokens], least: float = 0.0) -> float:
