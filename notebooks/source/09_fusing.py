@@ -188,7 +188,10 @@ x, residual = (torch.randn(8, 1024, generator=random).bfloat16().to(DEVICE) for 
 w = (torch.rand(1024, generator=random) + 0.5).bfloat16().to(DEVICE)
 total, y, rstd = add_rms_norm_forward(x, residual, w, 1e-5)
 again = (y.float() / (rstd[:, None] * w.float())).bfloat16()
-assert 0.07 < (again != total).float().mean() < 0.12 and abs(100 * (again != total).float().mean() - find("09-total").answer) < 1
+assert (
+    0.07 < (again != total).float().mean() < 0.12
+    and abs(100 * (again != total).float().mean() - find("09-total").answer) < 1
+)
 
 # %% [markdown]
 # ## Which sum do you normalise?
