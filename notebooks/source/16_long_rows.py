@@ -252,6 +252,7 @@ assert stuck and all(len(run.finished) == 0 for run in stuck) and len(stuck) < l
 assert all(run.complete for run in split_rows.run_two_rows(split_rows.by_program_id_kernel, 6))
 import itertools
 
+assert [list(parts) for parts in split_rows.PARTS] == [[1, 10, 100], [2, 20, 200]]
 many = split_rows.run_two_rows(split_rows.by_program_id_kernel, 3, range(400))
 started = {tuple(sorted({step.program for step in run.operations})) for run in many if run.deadlock}
 choices = set(itertools.combinations(range(6), 3))
