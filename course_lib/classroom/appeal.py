@@ -122,7 +122,7 @@ def show_mark(
         raise EnvironmentFault(
             f"{exercise.id} of {person.learner} could not be checked again: {reason}"
         )
-    is_same, comparison = _compare(
+    is_same, comparison = compare_verdicts(
         attempt, mark.verdict, verdict, make_verdict_key(exercise.id, data, secret, mode, owner)
     )
     folder = out / FOLDER / f"{reports.name_page(row).removesuffix('.html')}-{exercise.id}"
@@ -131,14 +131,11 @@ def show_mark(
     return ShownMark(folder, tuple(files), mark.status, comparison, is_same)
 
 
-def _compare(
+def compare_verdicts(
     attempt: Attempt, marked: dict[str, Any], now: dict[str, Any], key: str
 ) -> tuple[bool, str]:
     """Return whether the check of today is that of the mark, and say it in words."""
-    # the isolation may be another one on this machine, and changes no case
-    same_verdict = {n: v for n, v in marked.items() if n != "isolation"} == {
-        n: v for n, v in now.items() if n != "isolation"
-    }
+    same_verdict = _take_facts(marked) == _take_facts(now)
     if attempt.key == key and same_verdict:
         return True, _SAME
     differs = (
@@ -163,6 +160,17 @@ def _compare(
         "This is NOT what was marked, although file, grader and cases are byte for byte the same:"
         f" the result of the file changes from run to run. {differs}"
     )
+
+
+def _take_facts(verdict: dict[str, Any]) -> dict[str, Any]:
+    """Return what a verdict says without its words, which the language changes, and without the
+    isolation, which changes no case."""
+    facts = {name: verdict[name] for name in ("status", "cause", "mode", "hidden")}
+    facts["cases"] = [(case["name"], case["status"], case["error"]) for case in verdict["cases"]]
+    for part, words in (("first", ("case", "words", "inputs")), ("place", ("label",))):
+        found = verdict[part]
+        facts[part] = found and {name: v for name, v in found.items() if name not in words}
+    return facts
 
 
 def _summarize(verdict: dict[str, Any]) -> str:

@@ -101,7 +101,7 @@ _KINDS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "far columns": ("dy is transposed, its columns 1.5 * 2^30 elements apart",
         "the offset of a column is computed in 32 bits",
         {"dtype": "fp16", "mean": 1.0, "layout": "far columns"}),
-    "a NaN row": ("row 1 holds a NaN: it must stay in row 1",
+    "a NaN row": ("row 0 begins with NaN, which must stay in row 0",
         "one row takes part in the sums of another", {"fill": "nan row"}),
     "an Inf row": ("row 1 holds an Inf: it must stay in row 1",
         "a mask is a product with 0, or an Inf is replaced", {"fill": "inf row"}),

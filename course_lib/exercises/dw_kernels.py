@@ -75,7 +75,7 @@ SHARED_BUFFER_CASES = (
         partials=2),
     make_buffer_case("transposed", 5, 36, 64, "{partials}, dy is a transposed matrix", partials=2),
     make_buffer_case("a NaN row", 4, 19, 32,
-        "{partials}, dy holds a NaN in row 1: it must stay in buffer 1", partials=2),
+        "{partials}, row 0 of dy begins with NaN, which must stay in buffer 0", partials=2),
     make_buffer_case("an Inf row", 4, 19, 32,
         "{partials}, dy holds an Inf in row 1: it must stay in buffer 1", partials=2, orders=1),
     make_buffer_case("far rows", 4, 17, 32, "{partials}, rows 1.5 * 2^30 elements apart", mean=1.0,
@@ -267,7 +267,7 @@ ChooseRows = Callable[[Plan[SharedCase]], list[np.ndarray]]
 DW_MISTAKES = (
     *(
         ("xhat_wrong", {"dw": which})
-        for which in ("x", "deviation", "scaled", "divided", "scaled twice")
+        for which in ("x", "deviation", "scaled", "mean not scaled", "divided", "scaled twice")
     ),
     ("zeros_left_out", {"dw": "0 for 0"}),
     ("dw_without_xhat", {"dw": "ones"}),
@@ -402,6 +402,7 @@ def list_locked_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     )
     rows = (("wrong_rows", _list_neighbours), *list_partial_choices(_list_groups))
     yield from combine_mistakes(DW_MISTAKES, rows, _list_groups, "buffer")
+    yield from list_misplaced_models(lambda p: compute_wrong(p, _list_groups(p), "buffer"))
 
 
 def _list_neighbours(p: Plan[SharedCase]) -> list[np.ndarray]:
@@ -410,10 +411,31 @@ def _list_neighbours(p: Plan[SharedCase]) -> list[np.ndarray]:
     return [clip_rows(p, g * each, each) for g in range(min(p.case.partials, p.case.M))]
 
 
-def take_first_statistics(p: Plan[SharedCase], names: tuple[str, ...]) -> Plan[SharedCase]:
-    """Take mean, rstd or both of the first chunk for every chunk."""
-    rows = np.arange(p.case.M) % p.case.chunk
-    return change_inputs(p, **{name: p.inputs[name][rows] for name in names})
+# rows whose statistics may stand for those of each row: those of the first chunk, the first row of
+# the row's own chunk or step, row 0, or the row with the number of the row's buffer
+_OTHER_ROWS: tuple[Callable[[np.ndarray, SharedCase], np.ndarray], ...] = (
+    lambda rows, case: rows % (case.chunk or case.M),
+    lambda rows, case: rows // (case.chunk or case.M) * (case.chunk or case.M),
+    lambda rows, case: rows - rows % (case.chunk or case.M) % case.rows,
+    lambda rows, case: rows % case.partials,
+    lambda rows, case: 0 * rows,
+)
+
+
+def list_misplaced_models(
+    compute: Callable[[Plan[SharedCase]], Outputs], names: tuple[str, ...] = ("mean", "rstd")
+) -> Iterator[tuple[str, Model[SharedCase]]]:
+    """Yield what ``compute``, the right formula, makes of the statistics of another row: of all of
+    ``names``, or of one."""
+    for taken, find in product(dict.fromkeys((names, *((name,) for name in names))), _OTHER_ROWS):
+        yield (
+            "statistics_of_another_row",
+            lambda p, taken=taken, find=find: compute(
+                change_inputs(
+                    p, **{name: p.inputs[name][find(np.arange(p.case.M), p.case)] for name in taken}
+                )
+            ),
+        )
 
 
 def list_spare_row_models(right: ChooseRows) -> Iterator[tuple[str, Model[SharedCase]]]:
@@ -509,8 +531,8 @@ def list_sum_models(
         )
     yield left_out, lambda p: sum_rows(p, slice(0, max(count(p) - 1, 0)))
     yield "dw_and_db_swapped", lambda p: sum_rows(p, slice(0, count(p)), ("db", "dw"))
-    yield "dw_and_db_swapped", lambda p: sum_rows(p, slice(0, count(p)), ("dw", "dw"))
-    yield "dw_and_db_swapped", lambda p: sum_rows(p, slice(0, count(p)), ("db", "db"))
+    yield "sums_of_the_other", lambda p: sum_rows(p, slice(0, count(p)), ("dw", "dw"))
+    yield "sums_of_the_other", lambda p: sum_rows(p, slice(0, count(p)), ("db", "db"))
     yield (
         "mean_for_sum",
         lambda p: {

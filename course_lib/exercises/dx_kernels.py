@@ -105,6 +105,7 @@ OF_LAYER_NORM: tuple[Mistake, ...] = (
     ("c2_missing", {"c2": 0}),
     *OF_BOTH,
     ("xhat_wrong", {"xhat": "scaled"}),
+    ("xhat_wrong", {"xhat": "mean not scaled"}),
     ("statistic_misread", {"xhat": "swapped"}),  # rstd itself is right
     ("c2_of_dy", {"w2": "1"}),
     ("w_outside_means", {"w1": "1", "w2": "1"}),  # dy without w in both means, wdy beside them

@@ -9,19 +9,23 @@ from course_lib.grading.judging import tolerance
 
 
 def make_expected(
-    values: np.ndarray, terms: np.ndarray, dtype: str, free: bool = False, infinite: bool = False
+    values: np.ndarray,
+    terms: np.ndarray,
+    dtype: str,
+    free_row: int | None = None,
+    infinite: bool = False,
 ) -> Expected:
     """Return the values with their allowed errors.
 
-    ``free``: row 1 may hold anything, because right algorithms and GPUs give different statistics
-    to a row with a NaN or an Inf.
+    ``free_row``: this row may hold anything, because right algorithms and GPUs give different
+    statistics to a row with a NaN or an Inf.
 
     ``infinite``: they also differ in whether an Inf ends as Inf or as NaN, where the formula gives
     NaN; and the statement of an exercise may allow both for a NaN, too.
     """
     allowed = np.asarray(tolerance.bound_error(terms, values, dtype))
-    if free:
-        allowed[1] = np.nan
+    if free_row is not None:
+        allowed[free_row] = np.nan
     else:
         allowed[np.isnan(allowed)] = np.inf if infinite else 0.0
     return Expected(values, allowed)

@@ -10,7 +10,7 @@ import numpy as np
 
 from course_lib.exercises import by_hand
 from course_lib.exercises.expectations import make_expected
-from course_lib.exercises.tensors import choose_strides, draw_matrix, draw_weight
+from course_lib.exercises.tensors import choose_strides, draw_matrix, draw_weight, spoil_row
 from course_lib.exercises.wrong_formulas import change_inputs
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import Case
@@ -27,8 +27,7 @@ def draw_gradient(case: Case, rng: np.random.Generator) -> np.ndarray:
     has its NaN or Inf here."""
     shape = (case.M, case.N)
     dy = by_hand.choose_gradient(*shape) if case.by_hand else rng.normal(0.5, size=shape)
-    if case.has_bad_row:
-        dy[1, case.N // 3] = np.nan if case.fill == "nan row" else np.inf
+    spoil_row(case, dy)
     return dy
 
 
@@ -138,6 +137,7 @@ def compute_hat(inputs: Inputs, which: str) -> np.ndarray:
         "x": lambda: x,
         "deviation": lambda: x - mean,  # never scaled
         "scaled": lambda: x * rstd,  # no mean subtracted
+        "mean not scaled": lambda: x * rstd - mean,
         "scaled twice": lambda: (x - mean) * rstd**2,
         "swapped": lambda: (x - rstd) * mean,
         # RMSNorm with a mean taken out

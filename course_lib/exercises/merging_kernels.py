@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -13,8 +14,11 @@ from course_lib.exercises.wrong_formulas import (
     FEW,
     FIXED_EPS,
     WRONG_ROOTS,
+    change_inputs,
     inverse_root,
+    list_merge_models,
     list_scaled_eps_models,
+    merge_halves,
     merge_one_by_one,
     vary,
 )
@@ -100,6 +104,12 @@ def _count_in_lanes(case: MergeCase, which: str) -> np.ndarray:
     return {
         "right": np.clip(left, 0, case.block),
         "full": np.where(np.arange(case.lanes) < case.chunks, case.block, 0),
+        # the remainder is 0 where the last chunk is full
+        "last by remainder": np.where(
+            np.arange(case.lanes) == case.chunks - 1,
+            case.N % case.block,
+            np.clip(left, 0, case.block),
+        ),
         "full, empty too": np.full(case.lanes, case.block),
         "negative": np.minimum(left, case.block),  # the count of an empty lane is negative or 0
     }[which].astype(np.float64)
@@ -151,6 +161,7 @@ _WITHIN = (
 )  # fmt: skip
 _WRONG_COUNTS = (
     ("full", "short_chunk"),
+    ("last by remainder", "short_chunk"),
     ("full, empty too", "empty_chunk"),
     ("negative", "empty_chunk"),
 )
@@ -164,9 +175,28 @@ _SOME_CHUNKS = (
 
 
 def list_models() -> Iterator[tuple[str, Model]]:
+    models = list(_list_merges())
+    yield from models
+    # the first mean is subtracted from the others, and added again
+    yield from (
+        (cause, partial(_count_from_first, model))
+        for cause, model in models
+        if cause in ("short_chunk", "empty_chunk", "chunk_left_out", "merge_weights")
+    )
+
+
+def _count_from_first(model: Model, p: Plan[MergeCase]) -> Outputs:
+    first = p.inputs["means"][:, 0]
+    out = model(change_inputs(p, means=p.inputs["means"] - first[:, None]))
+    return out | {"mean": out["mean"] + first}
+
+
+def _list_merges() -> Iterator[tuple[str, Model]]:
     yield from vary(merge_chunks, "merge_between", between=_BETWEEN)
     yield from vary(merge_chunks, "merge_between", mean=_CENTRES)
-    yield "merge_between", _merge_after_the_move
+    yield from vary(_merge_in_turn, "merge_between", after_the_move=[True])
+    yield from list_merge_models(_merge_in_turn)
+    yield from list_merge_models(_merge_pairs)
     yield from vary(merge_chunks, "M2s_left_out", within=[lambda M2, c, N: 0 * M2])
     yield from vary(merge_chunks, "M2_not_a_sum", within=_WITHIN)
     for number in ("chunks", "lanes"):
@@ -215,10 +245,21 @@ def list_models() -> Iterator[tuple[str, Model]]:
         yield "max_for_sum", partial(merge_chunks, means_by=means_by, M2_by=M2_by)
 
 
-def _merge_after_the_move(p: Plan[MergeCase]) -> Outputs:
+def _merge_in_turn(p: Plan[MergeCase], **of_merge: Any) -> Outputs:
     counts, means, M2s = (p.inputs[name] for name in ("counts", "means", "M2s"))
-    mean, M2 = merge_one_by_one(zip(counts, means.T, M2s.T, strict=True), after_the_move=True)
+    mean, M2 = merge_one_by_one(zip(counts, means.T, M2s.T, strict=True), **of_merge)
     return {"mean": mean, "rstd": inverse_root(M2 / p.case.N, p.case.eps)}
+
+
+def _merge_pairs(p: Plan[MergeCase], **of_merge: Any) -> Outputs:
+    spare = np.zeros((p.case.M, p.case.empty_lanes))
+    counts = np.broadcast_to(p.inputs["counts"], p.inputs["means"].shape)
+    parts = tuple(
+        np.concatenate([part, spare], axis=1)
+        for part in (counts, p.inputs["means"], p.inputs["M2s"])
+    )
+    _counts, mean, M2 = merge_halves(parts, **of_merge)
+    return {"mean": mean[:, 0], "rstd": inverse_root(M2[:, 0] / p.case.N, p.case.eps)}
 
 
 def _round_counts(p: Plan[MergeCase], dtype: str) -> Outputs:

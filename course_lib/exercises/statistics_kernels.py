@@ -16,8 +16,14 @@ from course_lib.exercises.tensors import draw_matrix, place_matrix, place_statis
 from course_lib.exercises.wrong_formulas import (
     PADDING,
     WRONG_COLUMNS,
+    Partials,
+    add_between,
+    add_nothing,
     find_divisor,
+    list_from_first,
+    list_merge_models,
     list_stream_models,
+    merge_halves,
     square_what_is_not_0,
     stream_blocks,
     sweep_twice,
@@ -189,7 +195,19 @@ def compute_sums(p: Plan) -> tuple[np.ndarray, np.ndarray]:
 
 def list_welford_models() -> Iterator[tuple[str, Model]]:
     yield from list_finish_models()
-    yield from vary(_merge_lanes, "merge_between", between=_WRONG_BETWEEN)
+    yield from list_merged_models()
+
+
+def list_merged_models() -> Iterator[tuple[str, Model]]:
+    """Yield the wrong formulas of statistics that are merged, of lanes or of blocks."""
+    models = list(_list_lane_models())
+    yield from models
+    yield from list_from_first(models)
+    yield from list_stream_models(_stream_blocks)
+
+
+def _list_lane_models() -> Iterator[tuple[str, Model]]:
+    yield from list_merge_models(_merge_lanes)
     for counts, moves, squares, by_count in product((False, True), repeat=4):
         if (counts or moves) and squares <= moves:
             lanes = partial(
@@ -200,15 +218,11 @@ def list_welford_models() -> Iterator[tuple[str, Model]]:
                 partial(_merge_lanes, lanes=lanes, by_count=by_count),
             )
     yield from vary(_merge_wrong_lanes, "padding_in_variance", padding_in_M2=[True])
-    for share in _WRONG_SHARES:
-        # The term that the distance adds to M2 is right, or is computed from the wrong share, too.
-        between = [_add_between, _share_between(share, 0), _share_between(share, 1)]
-        yield from vary(_merge_lanes, "merge_weights", share=[share], between=between)
     yield from vary(
         _merge_lanes,
         "merge_weights",
         lanes=[_count_equally, _count_one_each],
-        between=[_add_between, _add_nothing],
+        between=[add_between, add_nothing],
         by_count=[False, True],
     )
     yield "merge_weights", lambda p: _average_lane_means(p, p.case.block)
@@ -240,7 +254,6 @@ def list_welford_models() -> Iterator[tuple[str, Model]]:
         other=PADDING,
         padding_counts=[True, False],
     )
-    yield from list_stream_models(_stream_blocks)
 
 
 def _stream_blocks(p: Plan, **changes: Any) -> Outputs:
@@ -253,33 +266,6 @@ def _merge_wrong_lanes(p: Plan, **changes: Any) -> Outputs:
     return _merge_lanes(p, lanes=partial(run_lanes, **changes))
 
 
-# the term that the distance of two means adds to M2; arguments: the distance, the counts of both
-# sides, and their sum
-def _add_between(d, a, b, n):
-    return d**2 * a * b / n
-
-
-def _add_nothing(d, a, b, n):
-    return 0 * d**2 * a * b / n
-
-
-_WRONG_BETWEEN = (
-    _add_nothing, lambda d, a, b, n: -(d**2) * a * b / n, lambda d, a, b, n: 2 * d**2 * a * b / n,
-    lambda d, a, b, n: d * a * b / n, lambda d, a, b, n: d**2 * a * b, lambda d, a, b, n: d**2 / n,
-    lambda d, a, b, n: d**2,
-    lambda d, a, b, n: d**2 * b / n, lambda d, a, b, n: d**2 * a, lambda d, a, b,
-    n: d**2 * a * b / n**2,
-    lambda d, a, b, n: d**2 * b * b / n, lambda d, a, b, n: d**2 * a * a / n, lambda d, a, b,
-    n: d**2 * a / n,
-    lambda d, a, b, n: np.abs(d) * a * b / n, lambda d, a, b, n: d**2 * a * b / (n + 1),
-)  # fmt: skip
-# the part of the distance by which the mean moves; arguments: the same counts
-_WRONG_SHARES = (
-    lambda a, b, n: 1 + b / n, lambda a, b, n: 0.5, lambda a, b, n: a / n, lambda a, b, n: -b / n,
-    lambda a, b, n: b / (n + 1),
-    lambda a, b, n: b / np.maximum(n - 1, 1), lambda a, b, n: b / np.maximum(a, 1), lambda a, b,
-    n: b,
-)  # fmt: skip
 # the divisor of a new element's deviation; arguments: the number of elements that the lane has
 # seen, and the plan
 _WRONG_COUNTS = (
@@ -287,9 +273,6 @@ _WRONG_COUNTS = (
     lambda k, p: 1,
     lambda k, p: -(-p.case.N // p.case.block),
 )  # fmt: skip
-
-
-Partials = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def run_lanes(
@@ -384,33 +367,14 @@ def _begin_anew(p: Plan) -> Partials:
     )
 
 
-def _share_between(share: Callable, side: int) -> Callable:
-    return lambda d, a, b, n: d**2 * (b if side else a) * share(a, b, n)
-
-
 def _merge_lanes(
     p: Plan, *, lanes: Callable[[Plan], Partials] = run_lanes, share: Callable = lambda a, b,
-    n: b / n, between: Callable = _add_between,
+    n: b / n, between: Callable = add_between,
     by_count: bool = False, least: int = 1,
     round_count: Callable[[np.ndarray], np.ndarray] = lambda n: n,
 ) -> Outputs:  # fmt: skip
-    """Merge the lanes as the interpreter does, lane i with lane i + half. A right merge does not
-    depend on this order.
-
-    ``least`` is the smallest count by which a merge divides.
-    """
-    n, mean, M2 = lanes(p)
-    while n.shape[1] > 1:
-        half = n.shape[1] // 2
-        (n_a, n_b), (mean_a, mean_b), (M2_a, M2_b) = (
-            (part[:, :half], part[:, half:]) for part in (n, mean, M2)
-        )
-        n, d = round_count(n_a + n_b), mean_b - mean_a
-        divisor = np.maximum(n, least)
-        mean, M2 = (
-            mean_a + d * share(n_a, n_b, divisor),
-            M2_a + M2_b + between(d, n_a, n_b, divisor),
-        )
+    """Merge the lanes by :func:`merge_halves`, whose arguments it takes."""
+    n, mean, M2 = merge_halves(lanes(p), share, between, least, round_count)
     return save_statistics(mean[:, 0], M2[:, 0] / (n[:, 0] if by_count else p.case.N))
 
 

@@ -43,13 +43,24 @@ def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
         if case.by_hand
         else case.mean + case.std * rng.normal(size=shape)
     )
-    if case.has_bad_row:
-        x[1, case.N // 3] = np.nan if case.fill == "nan row" else np.inf
+    spoil_row(case, x)
     if case.fill == "zeros":
         x[:, ::3] = 0
     if case.fill in _FAR_OUT:
         x[:, _FAR_OUT[case.fill](case.N)] += 200 * case.std
     return round_to(x, dtype)
+
+
+def spoil_row(case: Case, values: np.ndarray) -> None:
+    """Put the NaN or the Inf of a case with a bad row into (M, columns) values.
+
+    The NaN stand in the first two columns of row 0. There a kernel reads that takes the same
+    element for all rows, or forgets the row stride. The Inf stands inside of row 1.
+    """
+    if case.fill == "nan row":
+        values[0, :2] = np.nan
+    elif case.fill == "inf row":
+        values[1, values.shape[1] // 3] = np.inf
 
 
 def draw_weight(case: Case, rng: np.random.Generator) -> np.ndarray:

@@ -68,7 +68,7 @@ _COMMON = (
     make_case("expanded", 4, 50, 0,
         "dy is one number expanded to (M, N), as y.sum().backward() sends it"),
     make_case("a NaN row", 4, 19, 0,
-        "dy holds a NaN in row 1: dx shows it in that row only, dw in that column",
+        "row 0 of dy begins with NaN: dx shows them in that row only, dw in their columns",
         "dx of one row takes part in another"),
     make_case("an Inf row", 4, 19, 0, "dy holds an Inf in row 1"),
 )  # fmt: skip

@@ -114,6 +114,10 @@ WRONG_COLUMNS: tuple[tuple[str, Callable[[Case], slice | np.ndarray]], ...] = (
     ("elements_skipped", lambda case: np.flatnonzero(np.arange(case.N) // case.block % 2 == 0)),
     # a last block with one column is left out
     ("tail_left_out", lambda case: slice(0, case.N - (case.N % case.block == 1))),
+    # the first block is left out where it is full
+    ("elements_skipped", lambda case: slice(case.block if case.block <= case.N else 0, None)),
+    # the last column of a block that is not full
+    ("tail_left_out", lambda case: slice(0, case.N - (case.N % case.block > 0))),
     # the last block is left out, full or not
     ("tail_left_out", lambda case: slice(0, (case.N - 1) // case.block * case.block)),
     *(("tail_left_out", lambda case, most=most: slice(0, most)) for most in FEW),
@@ -183,6 +187,12 @@ def list_scaled_eps_models(
         factors.append(lambda case: case.block / case.N)
     for factor in factors:
         yield "eps_altered", lambda p, factor=factor: compute(p, eps=p.case.eps * factor(p.case))
+    # eps is added to the divisor of the mean: sum / (N + eps)
+    yield "eps_altered", lambda p: compute(p, root=partial(_add_eps_to_divisor, p.case.N))
+
+
+def _add_eps_to_divisor(N: int, v: np.ndarray, eps: float) -> np.ndarray:
+    return 1 / np.sqrt(v * N / (N + eps))
 
 
 def change_inputs(p: Plan, **inputs: np.ndarray) -> Plan:
@@ -301,30 +311,109 @@ def sweep_twice(
     return mean, squares / find_divisor(p, var_divisor)
 
 
+# the term that the distance of two means adds to M2; arguments: the distance, the counts of both
+# sides, and their sum
+def add_between(d, a, b, n):
+    return d**2 * a * b / n
+
+
+def add_nothing(d, a, b, n):
+    return 0 * d**2 * a * b / n
+
+
+WRONG_BETWEEN = (
+    add_nothing, lambda d, a, b, n: -(d**2) * a * b / n, lambda d, a, b, n: 2 * d**2 * a * b / n,
+    lambda d, a, b, n: d * a * b / n, lambda d, a, b, n: d**2 * a * b, lambda d, a, b, n: d**2 / n,
+    lambda d, a, b, n: d**2, lambda d, a, b, n: d**2 * b / n, lambda d, a, b, n: d**2 * a,
+    lambda d, a, b, n: d**2 * b, lambda d, a, b, n: d**2 * a * b / n**2,
+    lambda d, a, b, n: d**2 * b * b / n, lambda d, a, b, n: d**2 * a * a / n,
+    lambda d, a, b, n: d**2 * a / n, lambda d, a, b, n: np.abs(d) * a * b / n,
+    lambda d, a, b, n: d**2 * a * b / (n + 1),
+)  # fmt: skip
+# the part of the distance by which the mean moves; arguments: the same counts
+WRONG_SHARES = (
+    lambda a, b, n: 1 + b / n, lambda a, b, n: 0.5, lambda a, b, n: a / n, lambda a, b, n: -b / n,
+    lambda a, b, n: b / (n + 1),
+    lambda a, b, n: b / np.maximum(n - 1, 1), lambda a, b, n: b / np.maximum(a, 1), lambda a, b,
+    n: b,
+)  # fmt: skip
+
+
+def share_between(share: Callable, side: int) -> Callable:
+    return lambda d, a, b, n: d**2 * (b if side else a) * share(a, b, n)
+
+
+Partials = tuple[np.ndarray, np.ndarray, np.ndarray]  # count, mean and M2 of parts
+
+
+def merge_halves(
+    parts: Partials,
+    share: Callable = lambda a, b, n: b / n,
+    between: Callable = add_between,
+    least: int = 1,
+    round_count: Callable[[np.ndarray], np.ndarray] = lambda n: n,
+) -> Partials:
+    """Merge (M, lanes) partials as the interpreter does, lane i with lane i + half, into (M, 1). A
+    right merge does not depend on this order.
+
+    ``share`` and ``between``: what a merge takes for the part of the distance by which the mean
+    moves, and for the term of M2. ``least`` is the smallest count by which a merge divides.
+    """
+    n, mean, M2 = parts
+    while n.shape[1] > 1:
+        half = n.shape[1] // 2
+        (n_a, n_b), (mean_a, mean_b), (M2_a, M2_b) = (
+            (part[:, :half], part[:, half:]) for part in (n, mean, M2)
+        )
+        n, distance = round_count(n_a + n_b), mean_b - mean_a
+        divisor = np.maximum(n, least)
+        mean = mean_a + distance * share(n_a, n_b, divisor)
+        M2 = M2_a + M2_b + between(distance, n_a, n_b, divisor)
+    return n, mean, M2
+
+
 def merge_one_by_one(
-    parts: Iterable[tuple[Any, np.ndarray, np.ndarray]], after_the_move: bool = False
+    parts: Iterable[tuple[Any, np.ndarray, np.ndarray]],
+    after_the_move: bool = False,
+    share: Callable = lambda a, b, n: b / n,
+    between: Callable = add_between,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Merge count, mean and M2 of each part into those of the parts before it, and return mean and
-    M2. ``after_the_move``: the distance is taken from the mean that has moved already."""
+    M2. ``after_the_move``: the distance is taken from the mean that has moved already. ``share``
+    and ``between``: as in :func:`merge_halves`."""
     n, mean, M2 = 0.0, np.zeros(()), np.zeros(())
     for count, of_part, squares in parts:
         total, distance = n + count, of_part - mean
-        mean = mean + distance * count / total
+        mean = mean + distance * share(n, count, total)
         left = of_part - mean if after_the_move else distance
-        M2 = M2 + squares + left**2 * (n * count / total)
+        M2 = M2 + squares + between(left, n, count, total)
         n = total
     return mean, M2
 
 
+def list_merge_models(merge: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:
+    """Yield what ``merge`` makes of a wrong ``between`` or ``share``, which it takes."""
+    yield from vary(merge, "merge_between", between=WRONG_BETWEEN)
+    for share in WRONG_SHARES:
+        # The term that the distance adds to M2 is right, or is computed from the wrong share, too.
+        between = [add_between, share_between(share, 0), share_between(share, 1)]
+        yield from vary(merge, "merge_weights", share=[share], between=between)
+
+
 def stream_blocks(
-    p: Plan, whole_means: str = "", whole_shares: bool = False, after_the_move: bool = False
+    p: Plan,
+    whole_means: str = "",
+    whole_shares: bool = False,
+    part_M2: Callable[[np.ndarray, int], np.ndarray] = lambda squares, length: squares,
+    **of_merge: Any,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return mean and variance, in (M, 1) each, if block after block is merged with something
     wrong.
 
     ``whole_shares``: a last block that is not full has the share of a full one. ``whole_means``: so
     it has in its own mean, which is counted "from 0" or "from the first" element of the block.
-    ``after_the_move``: as in :func:`merge_one_by_one`.
+    ``part_M2``: what stands for M2 of a block, of M2 and its columns. ``of_merge``: arguments of
+    :func:`merge_one_by_one`.
     """
     x, block = p.inputs["x"], p.case.block
     parts = []
@@ -333,9 +422,9 @@ def stream_blocks(
         origin = part[:, :1] if whole_means == "from the first" else np.zeros((len(x), 1))
         length = block if whole_means else part.shape[1]
         mean = origin + (part - origin).sum(axis=1, keepdims=True) / length
-        squares = ((part - mean) ** 2).sum(axis=1, keepdims=True)
+        squares = part_M2(((part - mean) ** 2).sum(axis=1, keepdims=True), part.shape[1])
         parts.append((block if whole_shares else part.shape[1], mean, squares))
-    mean, M2 = merge_one_by_one(parts, after_the_move)
+    mean, M2 = merge_one_by_one(parts, **of_merge)
     return mean, M2 / p.case.N
 
 
@@ -347,6 +436,37 @@ def list_stream_models(compute: Callable[..., Outputs]) -> Iterator[tuple[str, M
     )
     yield from vary(compute, "short_chunk", whole_shares=[True])
     yield from vary(compute, "merge_between", after_the_move=[True])
+    yield from list_merge_models(compute)
+    yield from vary(compute, "M2_not_a_sum", part_M2=[lambda squares, length: squares / length])
+
+
+def list_sweep_models(compute: Callable[..., Outputs]) -> Iterator[tuple[str, Model]]:
+    """Yield what ``compute`` makes of statistics with a mistake in one of two sweeps. It takes the
+    arguments of :func:`sweep_twice`."""
+    # each block is compared with N, not with what is left of the row
+    yield "padding_in_variance", lambda p: compute(p, padding=p.case.block < p.case.N)
+    # the second sweep reads nothing: it begins at the end of the row
+    yield from vary(compute, "elements_skipped", measure=[lambda x, mean: 0 * x + mean**2])
+    yield from vary(compute, "not_divided", measure=[lambda x, mean: (x - mean * x.shape[1]) ** 2])
+    # the last column is loaded as 0, and counts
+    yield "tail_left_out", lambda p: compute(p, x=_zero_last_column(p.inputs["x"]))
+
+
+def _zero_last_column(x: np.ndarray) -> np.ndarray:
+    return np.concatenate([x[:, :-1], 0 * x[:, -1:]], axis=1)
+
+
+def list_from_first(models: Iterable[tuple[str, Model]]) -> Iterator[tuple[str, Model]]:
+    """Yield the models of kernels that subtract the first element of each row from x, and add it
+    to the saved mean."""
+    for cause, model in models:
+        yield cause, partial(_count_from_first, model)
+
+
+def _count_from_first(model: Model, p: Plan) -> Outputs:
+    first = p.inputs["x"][:, 0]
+    out = model(change_inputs(p, x=p.inputs["x"] - first[:, None]))
+    return out | {"mean": out["mean"] + first}
 
 
 def average_over_tile(short: bool) -> Add:

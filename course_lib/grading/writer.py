@@ -241,13 +241,13 @@ class VerdictWriter:
         given = "".join(f"{name} = {value}, " for name, value in first.inputs)
         smallest = f"{first.case}{_(': ')}{given}{first.words}" if first.case else first.words
         evidence = _("{count}; the smallest: {case}.").format(
-            count=wording.count_wrong(seen, failed), case=smallest.rstrip(".。")
+            count=wording.count_wrong(seen, failed, shown), case=smallest.rstrip(".。")
         )
         return self._fail(
             cause,
             first,
             wording.find_place(shown, cause, self.file, self.text, self.exercise),
-            wording.count_wrong(seen, failed, as_sentence=True),
+            wording.count_wrong(seen, failed, shown, as_sentence=True),
             evidence,
         )
 

@@ -101,7 +101,9 @@ class CaseOptions:
             )
             raise CourseError(words.format(N=probe.N))
         if probe.values in ("nan", "inf") and probe.M < 2:
-            raise CourseError(_("the NaN or the Inf stands in row 1, so M has to be at least 2."))
+            raise CourseError(
+                _("one row of several holds the NaN or the Inf, so M has to be at least 2.")
+            )
         self._check_cost(probe)
         follows = self.whole_row and self.find_block(replace(probe, BLOCK=0)) == probe.BLOCK
         return replace(probe, BLOCK=0) if follows else probe

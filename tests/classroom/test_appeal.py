@@ -19,6 +19,7 @@ from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
 from course_lib.classroom import appeal, case_files, checking
 from course_lib.classroom.grade_class import ClassOptions, find_best_tier, grade_class
+from course_lib.classroom.record import Attempt
 from course_lib.cli import app
 from course_lib.grading.cases.hidden import Secret
 from course_lib.grading.judging.judge import Judged
@@ -146,6 +147,23 @@ def test_a_grader_that_changed_since_is_said_openly(graded, monkeypatch):
     assert "NOT what was marked: the grader has changed since" in shown.comparison
     assert "now another" in shown.comparison and "Its verdict is the same" in shown.comparison
     assert shown.comparison in (shown.folder / "mark.txt").read_text()
+
+
+@pytest.mark.slow
+def test_the_language_makes_no_other_verdict(graded):
+    german = "Die Varianz ist durch N - 1 geteilt."
+    marked = read_marked(graded, "divides by N - 1", "01a")["verdict"]
+    spoken = marked | {
+        "message": german,
+        "headline": german,
+        "first": marked["first"] | {"words": german},
+        "isolation": "another",
+    }
+    attempt = Attempt("", "the key", checking.grader_version())
+    assert appeal.compare_verdicts(attempt, marked, spoken, "the key")[0]
+    other = spoken | {"first": marked["first"] | {"got": 7.0}}
+    is_same, comparison = appeal.compare_verdicts(attempt, marked, other, "the key")
+    assert not is_same and "changes from run to run" in comparison
 
 
 @pytest.mark.slow

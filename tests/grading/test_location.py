@@ -6,6 +6,7 @@ from __future__ import annotations
 import difflib
 import functools
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,10 +16,11 @@ from course_lib.base import paths
 from course_lib.catalog import mutants, texts
 from course_lib.grading.cases.buffers import DTYPES
 from course_lib.grading.cases.plan import Plan
-from course_lib.grading.judging import wording
+from course_lib.grading.judging import known_lines, wording
 from course_lib.grading.judging.judge import Judged, judge
 from course_lib.grading.plans import make_plans
 from course_lib.grading.verdict import Place
+from course_lib.launching.faults import Fault, FaultKind
 
 
 @functools.cache
@@ -163,3 +165,62 @@ def test_a_file_that_is_long_or_nested_costs_no_time(more, times):
     ):
         assert find_place("01b", "y", cause, text) is not None
     assert time.monotonic() - started < 30
+
+
+def mark_fault(exercise_id: str, cause: str, text: str, kind: FaultKind, line_of: str) -> Place:
+    """The place of a verdict whose fault lies in the line that begins with ``line_of``."""
+    exercise = catalog.get(exercise_id)
+    line = next(n for n, s in enumerate(text.split("\n"), 1) if s.strip().startswith(line_of))
+    judged = Judged(make_plans(exercise)[0], fault=Fault(kind, "dw_buffer", None, line))
+    return wording.find_place(judged, cause, "mine.py", text, exercise)
+
+
+def test_a_row_offset_that_is_narrow_in_the_store_is_marked_there():
+    """The lines above it, loops among them, make no row number."""
+    text = texts.read_solution(catalog.get("18a")).replace(
+        "tl.store(dx_row + cols", "tl.store(dx_ptr + tl.program_id(0) * stride_dx + cols"
+    )
+    place = find_place("18a", "dx", "offset_32_bit", text)
+    assert "tl.program_id(0) * stride_dx" in place.source and place.label == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("tl.atomic_xchg(turn_ptr, turn + 1)", 'tl.atomic_xchg(turn_ptr, turn + 1, sem="relaxed")'),
+        ("while now != turn:", 'while tl.atomic_add(turn_ptr, 0, sem="relaxed") != turn:'),
+        ("while now != turn:", "while tl.load(turn_ptr) != turn:"),
+    ],
+)
+def test_a_race_is_marked_at_the_order_that_allows_it(old, new):
+    text = texts.read_solution(catalog.get("12b")).replace(old, new)
+    place = mark_fault("12b", "race", text, FaultKind.RACE, "dw += tl.load")
+    assert new.strip() in place.source and place.label == ""
+
+
+def test_without_a_weak_order_a_race_is_marked_where_the_programs_meet():
+    text = texts.read_solution(catalog.get("12b"))
+    place = mark_fault("12b", "race", text, FaultKind.RACE, "dw += tl.load")
+    assert place.label == "two programs meet in dw_buffer here"
+    place = mark_fault("12b", "deadlock", text, FaultKind.DEADLOCK, "now = tl.atomic_add")
+    assert place.label == "a program waits here"
+
+
+def test_with_what_a_sum_begins_is_no_known_mistake_beside_another():
+    right = "def f(x):\n    s = tl.zeros([4], tl.float32)\n    s += x\n"
+    wrong = right.replace("tl.float32", "tl.float16").replace("s += x", "s = x")
+    assert known_lines.compare(right, [wrong]).wrong == (("s", "=", "x"),)
+    alone = right.replace("tl.float32", "tl.float16")
+    assert len(known_lines.compare(right, [alone]).wrong) == 1
+
+
+def test_what_wrong_cases_share_holds_for_the_case_that_is_shown():
+    plans = {plan.case.name: plan for plan in make_plans(catalog.get("13b"))}
+    passed = Judged(plans["one column"])
+    failed = [Judged(plan, fault=Fault(FaultKind.LOAD, "x", None, 1)) for plan in plans.values()
+              if plan.case.N > 2]  # fmt: skip
+    small = replace(failed[0].plan, case=replace(failed[0].plan.case, N=2))
+    shown = Judged(small, fault=Fault(FaultKind.LOAD, "x", None, 1))
+    seen = [passed, *failed]
+    assert wording.count_wrong(seen, failed, failed[0]).endswith("all with 3 columns or more")
+    assert wording.count_wrong(seen, failed, shown).endswith("all with 2 columns or more")

@@ -289,9 +289,11 @@ def test_broken_notebooks_fail_with_the_reason_and_a_sound_one_passes(tmp_path):
 
 @pytest.mark.slow
 def test_a_cell_that_hangs_is_stopped_and_named(tmp_path):
-    notebook(tmp_path / "notebooks" / "hung.ipynb", "import time\ntime.sleep(600)", CLAIM)
+    fails = "assert not 'what the cell above left'"
+    notebook(tmp_path / "notebooks" / "hung.ipynb", "import time\ntime.sleep(600)", fails)
     run = run_nbval(tmp_path, cell_seconds=3)
     assert run.exit_code == 1 and "hung.ipynb::Cell 1" in run.output
+    assert "a cell above it ran out of time" in run.output and "INTERNALERROR" not in run.output
     assert (
         "Timeout of 3 seconds exceeded executing cell" in run.output
         and "time.sleep(600)" in run.output

@@ -29,6 +29,7 @@ from course_lib.exercises.wrong_formulas import (
     add_up_lanes,
     add_up_largest_lane,
     list_divisor_models,
+    list_sweep_models,
     square_lanes,
     vary,
 )
@@ -50,6 +51,8 @@ def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
         )
     yield from vary(save_two_sweeps, "mask_missing", other=PADDING, padding=[False, True])
     yield "padding_in_variance", _leave_rounded_mean_in_padding
+    yield from list_sweep_models(save_two_sweeps)
+    yield from vary(_leave_first_out, "shift_left_in", of_mean=[True, False], of_var=[True, False])
     yield (
         "squared_after_the_sum",
         lambda p: save_two_sweeps(p, measure=partial(square_lanes, p.case.block)),
@@ -75,6 +78,15 @@ def _list_two_pass_models() -> Iterator[tuple[str, Model]]:
     )
     yield "variance_terms", lambda p: _save_var(p, _subtract_mean_from_squares(p))
     yield "variance_terms", lambda p: _save_var(p, -_subtract_mean_from_squares(p))
+
+
+def _leave_first_out(p: Plan, of_mean: bool, of_var: bool) -> Outputs:
+    """Return the statistics if the sum is that of the distances from the first element, and this
+    element is not added to the mean that is saved, or that the second sweep subtracts."""
+    x = p.inputs["x"]
+    mean, first = x.mean(axis=1), x[:, 0]
+    subtracted = mean - first * of_var
+    return save_statistics(mean - first * of_mean, ((x - subtracted[:, None]) ** 2).mean(axis=1))
 
 
 def _save_var(p: Plan, var: np.ndarray) -> Outputs:

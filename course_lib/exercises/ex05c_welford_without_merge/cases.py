@@ -10,14 +10,13 @@ import numpy as np
 from course_lib.exercises.expectations import bound_welford
 from course_lib.exercises.statistics_kernels import (
     WELFORD_CASES,
-    Partials,
     list_welford_models,
     plan_statistics,
     run_lanes,
     save_statistics,
     save_two_sweeps,
 )
-from course_lib.exercises.wrong_formulas import list_divisor_models
+from course_lib.exercises.wrong_formulas import Partials, list_divisor_models
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 
 

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from course_lib.exercises.layer_norm_kernels import BLOCKED_CASES, list_models, make_plan
-from course_lib.exercises.wrong_formulas import (
-    apply_right,
-    inverse_root,
-    list_stream_models,
-    stream_blocks,
-)
+from course_lib.exercises.statistics_kernels import list_merged_models
+from course_lib.exercises.wrong_formulas import apply_right, inverse_root
+from course_lib.grading.cases.counts import Count, Quantity
 from course_lib.grading.cases.plan import Model, Outputs, Part, Plan
 
 
@@ -28,7 +24,7 @@ def _list_two_read_models() -> Iterator[tuple[str, Model]]:
         lambda p: _merge_blocks(p, weigh=lambda counts: np.full_like(counts, p.case.block)),
     )
     yield "padding_in_variance", lambda p: _merge_blocks(p, padding=True)
-    yield from list_stream_models(_stream_blocks)
+    yield from ((cause, partial(_normalise, model)) for cause, model in list_merged_models())
 
 
 def _merge_blocks(
@@ -56,15 +52,21 @@ def _merge_blocks(
     }
 
 
-def _stream_blocks(p: Plan, **changes: Any) -> Outputs:
-    mean, var = stream_blocks(p, **changes)
-    rstd = inverse_root(var, p.case.eps)
-    y = apply_right((p.inputs["x"] - mean) * rstd, p.inputs["w"], p.inputs["b"])
-    return {"y": y, "mean": mean[:, 0], "rstd": rstd[:, 0]}
+def _normalise(model: Model, p: Plan) -> Outputs:
+    """Return the outputs by the mean and the variance of a wrong formula of Welford."""
+    statistics = model(p)
+    mean, rstd = statistics["mean"], inverse_root(statistics["var"], p.case.eps)
+    deviation = p.inputs["x"] - mean[:, None]
+    y = apply_right(deviation * rstd[:, None], p.inputs["w"], p.inputs["b"])
+    return {"y": y, "mean": mean, "rstd": rstd}
 
 
 PARTS = {
     "layer_norm_two_reads_kernel": Part(
-        BLOCKED_CASES, partial(make_plan, resident=False, reads=2), _list_two_read_models
+        BLOCKED_CASES,
+        partial(make_plan, resident=False, reads=2),
+        _list_two_read_models,
+        counts=(Count(Quantity.READS, course=2, least=2, tensor="x"),),
+        counted_case="many blocks",
     )
 }

@@ -82,7 +82,7 @@ def _draw_lengths(case: Case, rng: np.random.Generator) -> np.ndarray:
     if case.by_hand or case.fill == "worked":
         lengths = np.maximum(case.N - np.arange(case.M)[::-1], 1)
     if case.has_bad_row:
-        lengths[1] = case.N
+        lengths[case.bad_row] = case.N
     return lengths.astype(np.int32)
 
 
@@ -128,9 +128,9 @@ def _plan(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
             )
         expected = {
             "y": make_expected(y, terms, case.dtype_of("y"), infinite=case.fill == "inf row"),
-            "mean": make_expected(mean, size, "fp32", free=case.has_bad_row),
+            "mean": make_expected(mean, size, "fp32", free_row=case.bad_row),
             "rstd": make_expected(
-                rstd, (1 + np.abs(mean) * rstd) * rstd, "fp32", free=case.has_bad_row
+                rstd, (1 + np.abs(mean) * rstd) * rstd, "fp32", free_row=case.bad_row
             ),
         }
     programs = -(-case.M // case.rows)

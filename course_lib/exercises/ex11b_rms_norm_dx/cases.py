@@ -45,7 +45,7 @@ CASES = (
     make_case("expanded", 4, 50, 64,
         "dy is one number with strides (0, 0), as y.sum().backward() sends it"),
     make_case("transposed", 5, 36, 64, "dy is a transposed matrix: its columns are M apart"),
-    make_case("a NaN row", 4, 19, 32, "dy holds a NaN in row 1: it must stay in row 1"),
+    make_case("a NaN row", 4, 19, 32, "row 0 of dy begins with NaN, which must stay in row 0"),
     make_case("an Inf row", 4, 19, 32, "dy holds an Inf in row 1: it must stay in row 1"),
     make_case("far rows", 4, 17, 32, mean=1.0),
 )  # fmt: skip

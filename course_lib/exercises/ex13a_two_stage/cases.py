@@ -18,6 +18,7 @@ from course_lib.exercises.dw_kernels import (
     extend_plan,
     has_short_steps,
     list_chunks,
+    list_misplaced_models,
     list_right_chunks,
     list_spare_row_models,
     list_strides,
@@ -25,7 +26,6 @@ from course_lib.exercises.dw_kernels import (
     plan_backward,
     plan_sum,
     sum_rows,
-    take_first_statistics,
 )
 from course_lib.exercises.wrong_formulas import add_up_lanes
 from course_lib.grading.cases.buffers import size_guard
@@ -104,11 +104,11 @@ CHUNKS = (
         "one row stride is taken for all tensors", rows=2, chunk=4, partials=2),
     _chunks("expanded", 5, 50, 64, rows=2, chunk=4, partials=2),
     _chunks("transposed", 5, 36, 64, rows=2, chunk=4, partials=2),
-    _chunks("a NaN row", 4, 19, 32,
-        "dy holds a NaN in row 1, which a step of the first chunk reaches, too", rows=2, chunk=1,
-        partials=4),
-    _chunks("an Inf row", 4, 19, 32, "dy holds an Inf in row 1", rows=2, chunk=2, partials=2,
+    _chunks("a NaN row", 4, 19, 32, "row 0 of dy begins with NaN", rows=2, chunk=2, partials=2,
         orders=1),
+    _chunks("an Inf row", 4, 19, 32,
+        "dy holds an Inf in row 1, which a step of the first chunk reaches, too", rows=2, chunk=1,
+        partials=4),
     _chunks("far rows", 5, 17, 32,
         "rows 1.5 * 2^30 elements apart: within a step, too, they pass 2^32", mean=1.0, rows=4,
         chunk=4, partials=2),
@@ -171,13 +171,7 @@ def _plan_partials(case: _Sums, kernel: str, rng: np.random.Generator) -> Plan[S
 def _list_chunk_models() -> Iterator[tuple[str, Model[SharedCase]]]:
     yield from combine_mistakes(DW_MISTAKES, CHUNK_ROWS, list_right_chunks, "partial")
     yield from list_spare_row_models(list_right_chunks)
-    for names in (("mean", "rstd"), ("mean",), ("rstd",)):
-        yield (
-            "statistics_of_another_row",
-            lambda p, n=names: compute_wrong(
-                take_first_statistics(p, n), list_chunks(p.case), "partial"
-            ),
-        )
+    yield from list_misplaced_models(lambda p: compute_wrong(p, list_chunks(p.case), "partial"))
 
 
 def _list_partials_models() -> Iterator[tuple[str, Model[SharedCase]]]:

@@ -75,7 +75,7 @@ CASES = (
         "one row stride is taken for all tensors", rows=2, partials=2),
     _programs("expanded", 5, 50, 64, rows=2, partials=2),
     _programs("transposed", 5, 36, 64, rows=2, partials=2),
-    _programs("a NaN row", 4, 19, 32, "dy holds a NaN in row 1", rows=2, partials=2),
+    _programs("a NaN row", 4, 19, 32, "row 0 of dy begins with NaN", rows=2, partials=2),
     _programs("an Inf row", 4, 19, 32, "dy holds an Inf in row 1", rows=2, partials=2, orders=1),
     _programs("far rows", 5, 17, 32,
         "rows 1.5 * 2^30 elements apart: within a tile, too, they pass 2^32", rows=4, mean=1.0,

@@ -17,8 +17,8 @@ from course_lib.exercises.dw_kernels import (
     expect_sums,
     has_short_steps,
     list_chunks,
+    list_misplaced_models,
     list_right_chunks,
-    take_first_statistics,
 )
 from course_lib.exercises.gradients import draw_backward_inputs, place_by_rows, save_statistics
 from course_lib.exercises.tensors import place_statistic, widen_inputs
@@ -103,7 +103,7 @@ CASES = (
     _walk("expanded", 9, 50, 64, rows=2, chunk=4, partials=3, resident=2, orders=1),
     _walk("transposed", 9, 36, 64, rows=2, chunk=4, partials=3, resident=2, orders=1),
     _walk("far columns", 3, 4, 16, rows=2, chunk=2, partials=2, resident=2, orders=1),
-    _walk("a NaN row", 9, 19, 32, "dy holds a NaN in row 1, which counts",
+    _walk("a NaN row", 9, 19, 32, "row 0 of dy, which counts, begins with NaN",
         "a NaN is taken for padding", rows=2, chunk=2, partials=5, resident=2, orders=1),
     _walk("an Inf row", 9, 19, 32, "dy holds an Inf in row 1, which counts", rows=2, chunk=2,
         partials=5, resident=2, orders=1),
@@ -203,10 +203,7 @@ def _list_masked_models() -> Iterator[tuple[str, Model[SharedCase]]]:
                 name: values for name, values in model(p).items() if name in p.expected
             },
         )
-    yield (
-        "statistics_of_another_row",
-        lambda p: _compute_dw(take_first_statistics(p, ("rstd",)), _list_kept(p)),
-    )
+    yield from list_misplaced_models(lambda p: _compute_dw(p, _list_kept(p)), ("rstd",))
 
 
 def _list_kept(p: Plan[SharedCase]) -> list[np.ndarray]:

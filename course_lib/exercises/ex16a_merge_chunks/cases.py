@@ -10,7 +10,7 @@ from course_lib.exercises import by_hand
 from course_lib.exercises.batteries import make_case
 from course_lib.exercises.expectations import make_expected
 from course_lib.exercises.merging_kernels import MergeCase, count_columns, list_models
-from course_lib.exercises.tensors import WORKED_EXAMPLE, place_statistic
+from course_lib.exercises.tensors import WORKED_EXAMPLE, place_statistic, spoil_row
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.plan import Outputs, Part, Plan
 from course_lib.grading.judging import tolerance
@@ -57,7 +57,7 @@ CASES = (
     _case("large eps", 3, 96, 32, mean=0.5),
     _case("mean 1000", 3, 760, 64),
     _case("mean 10000", 3, 250, 16),
-    _case("a NaN row", 4, 20, 8, "a chunk of row 1 holds a NaN: it must stay in row 1"),
+    _case("a NaN row", 4, 20, 8, "row 0 begins with chunks of NaN, which must stay in row 0"),
     _case("an Inf row", 4, 20, 8, "a chunk of row 1 holds an Inf: it must stay in row 1"),
 )  # fmt: skip
 
@@ -81,10 +81,8 @@ def _draw_statistics(case: MergeCase, rng: np.random.Generator) -> tuple[np.ndar
         squares = rng.chisquare(np.maximum(counts - 1, 1), size=shape)
         M2s = np.where((counts > 1) & (case.fill != "flat"), case.std**2 * squares, 0.0)
     if case.has_bad_row:
-        means[1, case.chunks // 2], M2s[1, case.chunks // 2] = (
-            np.nan if case.fill == "nan row" else np.inf,
-            np.nan,
-        )
+        spoil_row(case, means)
+        M2s[~np.isfinite(means)] = np.nan
     return round_to(means, "fp32"), round_to(M2s, "fp32")
 
 
@@ -136,9 +134,10 @@ def _plan_merge(case: MergeCase, kernel: str, rng: np.random.Generator) -> Plan:
 
 
 def _is_spoilt(p: Plan[MergeCase], outputs: Outputs) -> bool:
-    """Return True if the case has lanes without a chunk, and a NaN stands where a number
-    belongs."""
-    return p.case.empty_lanes > 0 and any(
+    """Return True if the case has lanes without a chunk, and a NaN stands where a number belongs
+    that no NaN of another row brings in."""
+    clean = p.case.empty_lanes > 0 and not p.case.has_bad_row
+    return clean and any(
         (np.isnan(values) & np.isfinite(p.expected[name].values)).any()
         for name, values in outputs.items()
     )

@@ -66,7 +66,8 @@ CASES = (
     _told("fp16, std 100", 2, 1300, 512, "squares pass fp16's largest number, 65504"),
     _told("bf16", 3, 70, 32, "x in bfloat16, mean 3"),
     _told("sliced", 4, 50, 16, "rows of x lie farther apart than N"),
-    _told("a NaN row", 4, 20, 8, "a chunk of row 1 holds a NaN: it must stay in row 1"),
+    _told("a NaN row", 4, 20, 8,
+        "the first chunk of row 0 begins with NaN, which must stay in row 0"),
     _told("an Inf row", 4, 20, 8, "a chunk of row 1 holds an Inf: it must stay in row 1"),
     _told("far rows", 5, 17, 8, "rows 1.5 * 2^30 elements apart", mean=1.0),
 )  # fmt: skip

@@ -46,7 +46,7 @@ def _plan_backward(case: Case, kernel: str, rng: np.random.Generator) -> Plan:
     if not case.by_hand:
         dloss[3:4] = 0
     if case.has_bad_row:
-        dloss[1] = np.nan if case.fill == "nan row" else np.inf
+        dloss[case.bad_row] = np.nan if case.fill == "nan row" else np.inf
     dloss, x64 = round_to(dloss, "fp32"), x.astype(np.float64)
     lse = round_to(reference.cross_entropy(x64, target).lse, "fp32")
     tensors = (
@@ -106,7 +106,7 @@ def _compute_wrong_dx(
     """
     x, lse = p.inputs["x"], p.inputs["lse"][:, None]
     softmax_values = np.exp(x - lse) if softmax is None else softmax(x, lse)
-    mark = _mark(p.inputs["target"] if target is None else target(p) % p.case.N, p.case.N)
+    mark = _mark(p.inputs["target"] if target is None else target(p), p.case.N)
     if every_block:
         mark = _mark(p.inputs["target"], p.case.block)[:, np.arange(p.case.N) % p.case.block]
     scale = (p.inputs["dloss"] if dloss is None else dloss(p))[:, None]
@@ -128,6 +128,11 @@ _SOFTMAXES: tuple[Callable[[np.ndarray, np.ndarray], np.ndarray], ...] = (
     lambda x, lse: np.exp(x) / lse,
     lambda x, lse: 0 * x,
 )
+
+
+def _divide_exponentials(x: np.ndarray, lse: np.ndarray) -> np.ndarray:
+    """Return the softmax as the quotient of two exponentials, in fp32, where they overflow."""
+    return (np.exp(x.astype(np.float32)) / np.exp(lse.astype(np.float32))).astype(np.float64)
 
 
 def _list_backward_models() -> Iterator[tuple[str, Model]]:
@@ -154,10 +159,21 @@ def _list_backward_models() -> Iterator[tuple[str, Model]]:
         yield "dloss_misapplied", partial(_compute_wrong_dx, dloss=dloss)
     yield from wrong("softmax_misread", softmax=_SOFTMAXES)
     yield (
+        "softmax_misread",
+        lambda p: _compute_wrong_dx(p, softmax=lambda x, lse: np.exp(x - lse) / p.case.N),
+    )
+    yield from wrong("exp_overflow", softmax=[_divide_exponentials])
+    yield (
         "statistics_of_another_row",
         lambda p: _compute_wrong_dx(change_inputs(p, lse=0 * p.inputs["lse"] + p.inputs["lse"][0])),
     )
+    # a column that the row has not is found nowhere, or counted from the end
     yield from wrong("target_misread", target=TARGETS)
+    yield from wrong("target_misread", target=[lambda p: p.inputs["target"] - 1])
+    yield from wrong(
+        "target_misread",
+        target=[lambda p, target=target: target(p) % p.case.N for target in TARGETS],
+    )
     yield from wrong("target_misread", every_block=[True])
     yield (
         "target_misread",

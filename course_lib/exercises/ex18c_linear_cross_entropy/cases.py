@@ -17,7 +17,7 @@ from course_lib.exercises.cross_entropy import (
     place_per_row,
 )
 from course_lib.exercises.expectations import make_expected
-from course_lib.exercises.tensors import choose_strides, place_statistic
+from course_lib.exercises.tensors import choose_strides, place_statistic, spoil_row
 from course_lib.exercises.wrong_formulas import list_dtype_models
 from course_lib.grading.cases.buffers import Tensor, round_to, size_guard
 from course_lib.grading.cases.case import Case
@@ -88,7 +88,7 @@ CASES = (
         dtypes=(("h", "fp16"),)),
     _linear("sliced", 5, 20, 8, "h and w are slices of wider matrices: two row strides",
         "K is taken for the distance between rows", rows=2, mean=0.0),
-    _linear("a NaN row", 4, 19, 8, "row 1 of h holds a NaN: it must stay in row 1", rows=4),
+    _linear("a NaN row", 4, 19, 8, "row 0 of h begins with NaN, which must stay in row 0", rows=4),
     _linear("an Inf row", 4, 19, 8, "row 1 of h holds an Inf: it must stay in row 1", rows=4),
     _linear("far rows", 5, 6, 4, "rows of h and of w 1.5 * 2^30 elements apart", rows=4),
 )  # fmt: skip
@@ -105,8 +105,7 @@ def _draw_linear(case: LinearCase, rng: np.random.Generator) -> tuple[np.ndarray
         h = np.abs(h) + 0.5
     if case.fill.startswith("largest"):
         w[0 if case.fill == "largest first" else -1] += 600 / case.K
-    if case.has_bad_row:
-        h[1, case.K // 3] = np.nan if case.fill == "nan row" else np.inf
+    spoil_row(case, h)
     return round_to(h, case.dtype_of("h")), round_to(w, case.dtype_of("w"))
 
 

@@ -25,9 +25,10 @@ FAR_STRIDE = 3 * 2**29
 class Case:
     """One case, before its values are drawn.
 
-    ``fill`` is "normal" (mean, std), "constant" (every element is ``mean``), "nan row" or "inf row"
-    (row 1 of normal values gets one NaN or Inf), "first far out" (or "middle far out", "last far
-    out": one element of each row lies 200 std away), or "worked" (the 3 x 8 worked example).
+    ``fill`` is "normal" (mean, std), "constant" (every element is ``mean``), "nan row" (row 0 of
+    normal values begins with NaN), "inf row" (row 1 gets one Inf), "first far out" (or "middle far
+    out", "last far out": one element of each row lies 200 std away), or "worked" (the 3 x 8 worked
+    example).
     ``layout`` is "packed" (rows follow each other), "sliced" (x and y are slices of wider matrices
     that are filled with NaN and differ in width), or "far" (rows 1.5 * 2^30 elements apart).
     An exercise may add other fills and layouts. ``dtypes`` lists the tensors whose dtype is not
@@ -68,9 +69,13 @@ class Case:
         return -self.N % self.block if self.block else 0
 
     @property
+    def bad_row(self) -> int | None:
+        """The row that holds a NaN or an Inf, if there is one."""
+        return {"nan row": 0, "inf row": 1}.get(self.fill)
+
+    @property
     def has_bad_row(self) -> bool:
-        """True if row 1 holds a NaN or an Inf."""
-        return self.fill in ("nan row", "inf row")
+        return self.bad_row is not None
 
     @property
     def is_far(self) -> bool:

@@ -619,24 +619,24 @@ CAUSES: dict[str, Cause] = {
     ),
     "bad_row_swallowed": Cause(
         "a NaN or Inf is swallowed",
-        "Row 1 holds a NaN or an Inf, and whoever reads your result has to see it. Which of your"
+        "One row holds a NaN or an Inf, and whoever reads your result has to see it. Which of your"
         " lines puts a number in its place?",
     ),
     "bad_row_inside": Cause(
         "the row with a NaN or an Inf does not hold what the formula makes of it",
-        "Only row 1 is wrong, which holds a NaN or an Inf itself. Work its elements out from the"
-        " formula, with what row 1 holds. Which step of yours comes to something else?",
+        "Only the row is wrong that holds a NaN or an Inf itself. Work its elements out from the"
+        " formula, with what the row holds. Which step of yours comes to something else?",
         of_rms_norm=(
             "the row with a NaN or an Inf does not hold what the formula makes of it",
-            "Only row 1 is wrong, which holds a NaN or an Inf itself. Work its elements out from"
+            "Only the row is wrong that holds a NaN or an Inf itself. Work its elements out from"
             " the formula: what is 1 / sqrt(Inf), and what is a finite number times that? Which"
             " step of yours makes a NaN of it, as Inf / Inf and 0 * Inf do?",
         ),
     ),
     "bad_row_spreads": Cause(
         "a NaN or Inf spreads further than the formula takes it",
-        "Row 1 holds a NaN or an Inf. Which results come from row 1? What is NaN * 0, and where do"
-        " the others meet it?",
+        "One row holds a NaN or an Inf. Which results come from that row? What is NaN * 0, and"
+        " where do the others meet it?",
     ),
     # functions
     "wrong_axis": Cause(
@@ -924,6 +924,11 @@ CAUSES: dict[str, Cause] = {
     "wrong_rows": Cause(
         "the rows of a partial sum are not the ones asked for",
         "Write down the rows that program 1 should take, and those that yours takes.",
+    ),
+    "sums_of_the_other": Cause(
+        "dw and db are made of the same sums",
+        "One of the two is right. Which partial sums does the other need, and through which pointer"
+        " do you load them?",
     ),
     "dw_and_db_swapped": Cause(
         "dw and db have changed places",

@@ -283,11 +283,13 @@ def _spreads(plan: Plan, outputs: Outputs) -> bool:
 
 
 def _stays_inside(plan: Plan, outputs: Outputs) -> bool:
-    """Return True if all that is wrong lies in row 1, which holds the NaN or Inf. An output that
+    """Return True if all that is wrong lies in the row that holds the NaN or Inf. An output that
     sums over rows must be right."""
+    bad_row = plan.case.bad_row
     wrong = [judge_elements(actual, plan.expected[name]).wrong for name, actual in outputs.items()]
-    return plan.case.has_bad_row and all(
-        not where.any() or (len(where) == plan.case.M and not np.delete(where, 1, axis=0).any())
+    return bad_row is not None and all(
+        not where.any()
+        or (len(where) == plan.case.M and not np.delete(where, bad_row, axis=0).any())
         for where in wrong
     )
 

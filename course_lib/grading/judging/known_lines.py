@@ -64,10 +64,23 @@ def read(exercise: Exercise, cause: str) -> KnownLines:
 
 
 def compare(solution: str, wrong: list[str]) -> KnownLines:
-    """Return the statements of ``solution``, and those of the ``wrong`` texts that it has not."""
+    """Return the statements of ``solution``, and those of the ``wrong`` texts that it has not.
+
+    With what a name begins is no mistake where the same text changes more than that.
+    """
     right = _list_tokens(solution)
-    changed = [tokens for text in wrong for tokens in _list_tokens(text) if tokens not in right]
-    return KnownLines(frozenset(right), tuple(dict.fromkeys(changed)))
+    wrong_statements: dict[Tokens, None] = {}
+    for text in wrong:
+        changed = [tokens for tokens in _list_tokens(text) if tokens not in right]
+        wrong_statements |= dict.fromkeys(
+            [tokens for tokens in changed if not _begins_a_sum(tokens)] or changed
+        )
+    return KnownLines(frozenset(right), tuple(wrong_statements))
+
+
+def _begins_a_sum(tokens: Tokens) -> bool:
+    """Return True for an assignment of a block of equal numbers, as in ``s = tl.zeros(...)``."""
+    return len(tokens) > 4 and tokens[1:4] == ("=", "tl", ".") and tokens[4] in ("zeros", "full")
 
 
 def _find_similarity(tokens: Tokens, others: Iterable[Tokens], least: float = 0.0) -> float:

@@ -322,19 +322,37 @@ def _find_casts_of_others(flow: Flow) -> Iterator[ast.expr]:
             yield node
 
 
-def _find_widths(flow: Flow) -> Iterator[ast.stmt]:
-    """Yield statements without int64 that make the program number, or a number that the address
-    multiplies by a stride."""
+def _find_widths(flow: Flow) -> Iterator[ast.expr | ast.stmt]:
+    """Yield products of the address whose row number is narrow where it stands; then statements
+    without int64 that make such a row number, or the number of the program."""
     for address in flow.address:
-        products = _list_operations(ast.walk(address), ast.Mult)
-        factors = [
-            made
-            for n in products
-            for name in sorted(list_names(n.left))
-            for made in flow.list_bindings(name)
-        ]
-        programs = [made for made in flow.trace(address) if "program_id" in ast.unparse(made)]
-        yield from (made for made in (*factors, *programs) if "int64" not in ast.unparse(made))
+        made = [statement for statement in flow.trace(address) if isinstance(statement, _MAKING)]
+        factors: list[ast.stmt] = []
+        for node in (address, *made):
+            for product in _list_operations(ast.walk(node), ast.Mult):
+                words = ast.unparse(product)
+                if "int32" in words or ("int64" not in words and _makes_row(product)):
+                    yield product
+                names = list_names(product.left) if node is address else ()
+                factors += [
+                    binding
+                    for name in sorted(names)
+                    for binding in flow.list_bindings(name)
+                    if isinstance(binding, _MAKING) and any(map(_makes_row, flow.trace(binding)))
+                ]
+        rows = filter(_makes_row, made)
+        yield from (row for row in (*factors, *rows) if "int64" not in ast.unparse(row))
+
+
+_MAKING = (ast.Assign, ast.AugAssign, ast.AnnAssign)
+
+
+def _makes_row(node: ast.AST) -> bool:
+    """Return True if the code asks for the number of the program, or draws one by an atomic."""
+    return any(
+        isinstance(part, ast.Call) and name_call(part) in ("program_id", "atomic_add")
+        for part in ast.walk(node)
+    )
 
 
 def _find_column_widths(flow: Flow) -> Iterator[ast.expr | ast.stmt]:
@@ -429,10 +447,14 @@ def _find_clamped_addresses(flow: Flow) -> Iterator[ast.expr]:
 
 
 def _is_odd(comparison: ast.Compare) -> bool:
-    """Return True if a comparison is not of the form ``lanes < NAME``, as in ``cols < N``."""
-    return not (
-        isinstance(comparison.comparators[0], ast.Name) and isinstance(comparison.ops[0], ast.Lt)
-    )
+    """Return True if one number is compared with another, but not as in ``cols < N`` or ``cols <
+    lengths[:, None]``."""
+    limit = comparison.comparators[0]
+    while isinstance(limit, ast.Subscript):
+        limit = limit.value
+    if isinstance(comparison.ops[0], (ast.Eq, ast.NotEq)):  # a flag, and no limit
+        return False
+    return not (isinstance(limit, ast.Name) and isinstance(comparison.ops[0], ast.Lt))
 
 
 def _find_odd_conditions(flow: Flow) -> Iterator[ast.stmt]:
@@ -469,13 +491,16 @@ def _find_odd_masks(flow: Flow) -> Iterator[ast.expr]:
 
 
 def _find_odd_loops(flow: Flow) -> Iterator[ast.stmt]:
-    """Yield loops whose range ends at an expression, not at a name such as N, or begins at
-    something else than 0 or ``start``."""
+    """Yield loops whose range ends at an expression, not at a name such as N or at a number of
+    blocks, or begins at something else than 0 or ``start``."""
     for node in (n for n in ast.walk(flow.function) if isinstance(n, ast.For)):
         stops = node.iter.args if isinstance(node.iter, ast.Call) else []
         stop = stops[:2][-1] if stops else None
         if stop is not None and (
-            not isinstance(stop, ast.Name)
+            not (
+                isinstance(stop, ast.Name)
+                or (isinstance(stop, ast.Call) and name_call(stop) == "cdiv")
+            )
             or (len(stops) > 1 and ast.unparse(stops[0]) not in ("0", "start"))
         ):
             yield node
@@ -626,6 +651,30 @@ def _find_lanes_without_start(flow: Flow) -> Iterator[ast.expr]:
             yield call
 
 
+def _find_weak_atomics(flow: Flow) -> Iterator[ast.expr]:
+    """Yield what gives a lock back or waits for it with too weak an order: an atomic behind the
+    last store that does not release, the condition of a wait that does not acquire, and atomics
+    whose scope is one block."""
+    calls = [node for node in ast.walk(flow.function) if isinstance(node, ast.Call)]
+    stored = max((c.lineno for c in calls if name_call(c) == "store"), default=0)
+    waits = [node.test for node in ast.walk(flow.function) if isinstance(node, ast.While)]
+    asked = [part for wait in waits for part in ast.walk(wait) if isinstance(part, ast.Call)]
+    for call in calls:
+        order, scope = (_read_word(call, name) for name in ("sem", "scope"))
+        atomic = (name_call(call) or "").startswith("atomic_")
+        if (
+            (atomic and scope == "cta")
+            or (atomic and call.lineno > stored > 0 and order in ("relaxed", "acquire"))
+            or (call in asked and (order in ("relaxed", "release") or name_call(call) == "load"))
+        ):
+            yield call
+
+
+def _read_word(call: ast.Call, name: str) -> str:
+    argument = _find_argument(call, name)
+    return str(argument.value) if isinstance(argument, ast.Constant) else ""
+
+
 def _find_calls(*names: str) -> Rule:
     return lambda flow: flow.calls(*names)
 
@@ -692,9 +741,9 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "partly_written": (
         _find_early_returns,
         _find_odd_conditions,
+        _find_odd_store_loops,
         _find_clamped_addresses,
         _find_odd_masks,
-        _find_odd_store_loops,
     ),
     "row_mask": (_find_others, _find_mask),
     "only_one_block": (_find_odd_loops, _find_lanes_without_start),
@@ -729,6 +778,7 @@ _RULES: dict[str, tuple[Rule, ...]] = {
     "another_block": (_find_lanes_without_start,),
     "programs_overlap": (_find_addresses_without, _find_store_loop),
     "uninitialised": (_find_conditions,),
+    "race": (_find_weak_atomics,),
     **dict.fromkeys(_OF_WRITING, (_find_writing,)),
     **dict.fromkeys(_OF_FORMULA, (_find_formula,)),
 }

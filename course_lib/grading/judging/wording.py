@@ -20,7 +20,7 @@ from course_lib.grading.judging.judge import Deviation, Judged
 from course_lib.grading.submission import places
 from course_lib.grading.submission.places import Span
 from course_lib.grading.verdict import Finding, Place
-from course_lib.launching.faults import FaultKind, Group, Raised
+from course_lib.launching.faults import Fault, FaultKind, Group, Raised
 
 _LARGE = 4096.0  # cases with larger numbers are shown last: they are hard to work out by hand
 # allowed errors; a larger multiple says nothing, because almost no error is allowed there
@@ -46,8 +46,11 @@ def format_number(value: float) -> str:
     return f"{value:.0f}" if value.is_integer() and abs(value) < 1e12 else f"{value:.6g}"
 
 
-def count_wrong(judged: list[Judged], failed: list[Judged], as_sentence: bool = False) -> str:
-    """Say how many of the cases are wrong, and what only they have in common."""
+def count_wrong(
+    judged: list[Judged], failed: list[Judged], shown: Judged, as_sentence: bool = False
+) -> str:
+    """Say how many of the cases are wrong, and what only they have in common, with the case that is
+    ``shown``, which may be none of them."""
     words = _("{wrong} of {cases} cases wrong{trait}")
     if as_sentence:
         words = (
@@ -55,7 +58,12 @@ def count_wrong(judged: list[Judged], failed: list[Judged], as_sentence: bool = 
             if len(failed) == 1
             else _("{wrong} of {cases} cases are wrong{trait}.")
         )
-    trait = diagnosis.describe_shared_trait(judged, failed) if len(failed) > 1 else ""
+    other = [] if any(shown is j for j in failed) else [shown]
+    trait = (
+        diagnosis.describe_shared_trait([*judged, *other], [*failed, *other])
+        if len(failed) > 1
+        else ""
+    )
     shared = _(", all {trait}").format(trait=trait) if trait else ""
     return words.format(wrong=len(failed), cases=sum(j.ran for j in judged), trait=shared)
 
@@ -193,9 +201,8 @@ def choose_shown(failed: list[Judged], cause: str) -> Judged:
 def list_alike(failed: list[Judged], cause: str) -> list[Judged]:
     """Return the failing cases of one entry point that are wrong in the way that the cause
     names."""
-    applies = _APPLIES.get(cause)
-    pool = [j for j in failed if applies(j)] if applies else []
-    pool = pool or failed
+    applies = _APPLIES.get(cause, lambda j: j.fault is not None and j.fault.kind.cause == cause)
+    pool = [j for j in failed if applies(j)] or failed
     first = pool[0]
     return [
         j
@@ -325,9 +332,9 @@ def find_place(
     if slip is not None:
         return places.make_place(file, text, places.find_span(slip))
     if judged.fault:
-        line = judged.fault.line
+        line, label = judged.fault.line, _label_meeting(judged.fault)
         return (
-            places.make_place(file, text, places.find_access(tree, line, judged.fault.kind))
+            places.make_place(file, text, places.find_access(tree, line, judged.fault.kind), label)
             if line
             else None
         )
@@ -352,6 +359,16 @@ def find_place(
     return span and places.make_place(file, text, span, label.format(output=subject))
 
 
+def _label_meeting(fault: Fault) -> str:
+    """Say what the line of a race or of a deadlock does: what lets it come to that may stand in
+    another line."""
+    if fault.kind in (FaultKind.DEADLOCK, FaultKind.LIVELOCK):
+        return _("a program waits here")
+    if fault.kind in (FaultKind.RACE, FaultKind.BOTH_STORE) and fault.tensor:
+        return _("two programs meet in {tensor} here").format(tensor=fault.tensor)
+    return ""
+
+
 def _is_too_long(tree: ast.Module) -> bool:
     """Return True if the file has far more syntax nodes than a solution has."""
     return sum(1 for _ in ast.walk(tree)) > 10_000
@@ -372,6 +389,8 @@ def _find_slip(
     if judged.fault and (
         judged.fault.kind.group in _GROUPS_WITH_ACCESS or judged.fault.kind is FaultKind.MEETINGS
     ):
+        return slip
+    if cause == "wrong_values":  # its known mistakes have nothing in common
         return slip
     known = known_lines.read(exercise, cause)
     entry_points, entry_point = exercise.entry_points, judged.plan.entry_point
