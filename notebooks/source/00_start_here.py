@@ -358,13 +358,17 @@ predict("00-zeros")
 cold = torch.tensor([-7.0, -3, -9, -4, -8], device=DEVICE)
 result = torch.empty(4, device=DEVICE)
 four_kernel[(1,)](cold, result, 5, 0.0, BLOCK=8)
-right = [cold.sum(), cold.max(), (cold * cold).sum(), cold.exp().sum()]
-for name, found, wanted in zip(("sum", "largest", "sum of squares", "sum of exp"), result, right):
-    print(f"{name:15} {found:8.3f}   right: {wanted:8.3f}")
+right = torch.stack([cold.sum(), cold.max(), (cold * cold).sum(), cold.exp().sum()])
+print("sum, largest, sum of squares, sum of exp(x)")
+print("kernel:", [round(number, 2) for number in result.tolist()])
+print("right: ", [round(number, 2) for number in right.tolist()])
 
 # %% tags=["check"]
 cold = torch.tensor([-7.0, -3, -9, -4, -8], device=DEVICE)
-right, found = torch.stack([cold.sum(), cold.max(), (cold * cold).sum(), cold.exp().sum()]), torch.empty(4, device=DEVICE)
+right, found = (
+    torch.stack([cold.sum(), cold.max(), (cold * cold).sum(), cold.exp().sum()]),
+    torch.empty(4, device=DEVICE),
+)
 four_kernel[(1,)](cold, found, 5, 0.0, BLOCK=8)
 assert torch.isclose(found, right).tolist() == [True, False, True, False] and found[1] == 0
 assert find("00-zeros").answer == "sum and sum of squares"

@@ -293,7 +293,8 @@ def has_nan(N: int, BLOCK: int, neighbours: bool) -> bool:
     counts = [1] * N + [0] * (BLOCK - N)
     while len(counts) > 1:
         half = len(counts) // 2
-        pairs = list(zip(counts[::2], counts[1::2]) if neighbours else zip(counts[:half], counts[half:]))
+        sides = (counts[::2], counts[1::2]) if neighbours else (counts[:half], counts[half:])
+        pairs = list(zip(*sides, strict=True))
         if (0, 0) in pairs:
             return True
         counts = [a + b for a, b in pairs]
@@ -301,7 +302,9 @@ def has_nan(N: int, BLOCK: int, neighbours: bool) -> bool:
 
 
 blocks = {N: 1 << (N - 1).bit_length() for N in range(1, 1025)}
-assert not any(has_nan(N, BLOCK, neighbours=False) for N, BLOCK in blocks.items()) and find("04-hidden").answer == "none"
+assert (
+    not any(has_nan(N, BLOCK, neighbours=False) for N, BLOCK in blocks.items()) and find("04-hidden").answer == "none"
+)
 assert has_nan(5, 8, neighbours=True) and has_nan(5, 16, neighbours=False)
 with np.errstate(invalid="ignore"):
     a, b = zero, zero  # mean and M2 of an empty side

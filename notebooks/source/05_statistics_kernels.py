@@ -316,12 +316,15 @@ for numbers in ([3.0, -3, 1, 0], [1.0, -3, 3, 0]):
 # Chan's merge is both, up to rounding. Lanes that never saw an element are its empty sides: two of
 # them meet, and n is 0. You know the guard from exercise 04b; in Triton it is `tl.maximum(n, 1.0)`.
 
+
 # %% tags=["check"]
 def keep(a, b):
     return a if abs(a) >= abs(b) else b
 
 
-left_to_right = {numbers: keep(keep(keep(*numbers[:2]), numbers[2]), numbers[3]) for numbers in ((3, -3, 1, 0), (1, -3, 3, 0))}
+left_to_right = {
+    numbers: keep(keep(keep(*numbers[:2]), numbers[2]), numbers[3]) for numbers in ((3, -3, 1, 0), (1, -3, 3, 0))
+}
 halves = {n: keep(keep(n[0], n[2]), keep(n[1], n[3])) for n in left_to_right}  # lane i meets lane i + 2
 assert left_to_right[1, -3, 3, 0] == -3 and halves[1, -3, 3, 0] == 3
 assert {abs(value) for value in (*left_to_right.values(), *halves.values())} == {3}

@@ -258,12 +258,10 @@ compare(torch.tensor([row]).half())
 
 # %% [markdown]
 # In lesson 02 one number near 300 ruined a row, because its square is 90000. Here are eight of
-# them, and their sum is 0.
+# them, and their sum is 0. The kernel is right: Triton divides fp16 numbers in fp32, so `mean` is
+# fp32, and with it `x - mean` and the squares. In lesson 02 the square came first.
 
 # %%
-predict("07-squares")
-
-# %% tags=["answer"]
 compare(torch.tensor([[300, -300, 300, -300, 300, -300, 300, -300]]).half())
 
 # %% tags=["check"]
@@ -286,7 +284,7 @@ def half_by_half_kernel(x_ptr):
 
 
 compile_report(half_by_half_kernel, [Pointer("fp16")])
-assert is_right(torch.tensor([[300.0, -300] * 4]).half()) and find("07-squares").answer.startswith("1 and -1")
+assert is_right(torch.tensor([[300.0, -300] * 4]).half())
 assert 300**2 == 90000 > torch.finfo(torch.float16).max == 65504 and np.spacing(np.float16(2048)) == 2
 
 # %% [markdown]

@@ -205,9 +205,9 @@ predict("08-tile")
 
 # %% tags=["check"]
 offsets = rows[:, None] * 3 + cols[None, :]
-assert offsets.astype(str).tolist() == [list(row) for row in find("08-tile").cells]
-masked = np.argwhere(np.broadcast_to(cols >= 3, (2, 4))).tolist()
-assert masked == [list(cell) for cell in find("08-tile").answer]
+assert offsets.tolist() == [[12, 13, 14, 15], [15, 16, 17, 18]]
+assert (offsets == 15).sum() == 2 and ((offsets == 15) & (cols < 3)).sum() == 1
+assert find("08-tile").answer == "for one of them"
 
 # %% [markdown]
 # `tl.sum(tile, axis=1)` adds along the rows and leaves ROWS numbers, one per row. A mask broadcasts

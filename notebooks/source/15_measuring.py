@@ -58,7 +58,9 @@ assert (
     and abs(english[1024].us("triton") / english[8192].us("triton") - 1) < 0.1
 )
 assert find("15-climb").answer == "as long, within a tenth" and round(3 * 4096 * 8192 * 2 / 1e6) == 201
-assert [round(english[N].us("triton")) for N in (8192, 1024)] == [230, 253] and round(english[1024].triton * 8 / 3, -1) == 270
+assert [round(english[N].us("triton")) for N in (8192, 1024)] == [230, 253] and round(
+    english[1024].triton * 8 / 3, -1
+) == 270
 for table in (english, chinese):
     level = [line.us("triton") for N, line in table.items() if N <= 8192]
     assert max(level) < 1.25 * min(level) and len(level) == 15
@@ -101,9 +103,9 @@ assert {(r["M"], r["N"]) for r in measurement.stored("host").rows} == {(64, 1024
 # ## What does a clock see?
 #
 # To time a kernel, you read a clock before and after it. Which clock? A launch only puts the kernel
-# into a queue, and Python goes on while the GPU works. So for a kernel that works for 10 ms,
-# Python's clock shows the time of the call, about 50 µs, unless you wait with
-# `torch.cuda.synchronize()`.
+# into a queue, and Python goes on while the GPU works. However long the kernel works, Python's
+# clock shows the time of the call, unless you wait with `torch.cuda.synchronize()`. On the host of
+# the stored H100 the call of the course's LayerNorm kernel takes 54 µs.
 #
 # Three clocks answer three questions.
 #

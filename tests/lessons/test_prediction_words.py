@@ -19,9 +19,7 @@ IDS = [prediction_id for lesson in SOURCES for prediction_id in read_lesson(less
 _MOST_WORDS = 95  # of a `why`
 _SENTENCE_ENDS = re.compile(r"(?<=[.?])[)*]* (?=\S)")
 # questions whose next text may have the answer's words, and why it does not give the answer away
-_EXCEPT = {
-    "05-short-rows": "the text says what to take for long rows: Welford",
-}
+_EXCEPT = {"05-short-rows": "the text says what to take for long rows: Welford"}
 
 
 def list_ways(question: Question) -> list[tuple[object, str]]:
