@@ -254,11 +254,11 @@ def _merge_in_turn(p: Plan[MergeCase], **of_merge: Any) -> Outputs:
 def _merge_pairs(p: Plan[MergeCase], **of_merge: Any) -> Outputs:
     spare = np.zeros((p.case.M, p.case.empty_lanes))
     counts = np.broadcast_to(p.inputs["counts"], p.inputs["means"].shape)
-    parts = tuple(
+    counts, means, M2s = (
         np.concatenate([part, spare], axis=1)
         for part in (counts, p.inputs["means"], p.inputs["M2s"])
     )
-    _counts, mean, M2 = merge_halves(parts, **of_merge)
+    _counts, mean, M2 = merge_halves((counts, means, M2s), **of_merge)
     return {"mean": mean[:, 0], "rstd": inverse_root(M2[:, 0] / p.case.N, p.case.eps)}
 
 

@@ -163,22 +163,23 @@ exercise("18c")
 # not passed, or the course's kernels for parts of the norm. On a CPU this takes half a minute.
 
 # %% varies={"solved": "it names your own kernels"}
+import torch
 from course_lib.lessons import own_kernels, own_loss
 
 norm, loss = own_kernels.gather_norm(), own_loss.gather_loss()
 print(norm, loss, sep="\n")
 
 # %% varies={"always": "a training ends a little elsewhere on each machine"}
-import torch
 from course_lib.bench import transformer
 from course_lib.lessons import loss_curves
 from IPython.display import display
 
-corpus, STEPS, size = transformer.split(transformer.fables()), 100, transformer.ModelSize(context=16)
+corpus, STEPS = transformer.split(transformer.fables()), 100
+size = transformer.ModelSize(context=16)
 name = f"{sum(part.own for part in norm.parts + loss.parts)} of 6 parts yours"
-norms = torch.nn.LayerNorm, norm.Module
-theirs, yours = (transformer.build(corpus.training, Norm, size, device=course_lib.DEVICE) for Norm in norms)
-live = loss_curves({"PyTorch": list(transformer.learn(theirs, corpus, STEPS, size)), name: []}, STEPS)
+norms, where = (torch.nn.LayerNorm, norm.Module), {"size": size, "device": course_lib.DEVICE}
+theirs, yours = (transformer.build(corpus.training, Norm, **where) for Norm in norms)
+live = loss_curves({"PyTorch": transformer.learn(theirs, corpus, STEPS, size), name: []}, STEPS)
 display(live)
 for nats in transformer.learn(yours, corpus, STEPS, size, loss):
     live.add(name, nats)

@@ -45,7 +45,7 @@ class Flow(SyntaxTree):
         of a called helper count."""
         return self.trace(self.value)
 
-    def trace(self, *values: ast.expr) -> list[ast.stmt]:
+    def trace(self, *values: ast.AST) -> list[ast.stmt]:
         found: dict[ast.stmt, None] = {}
         helpers = {node.name: node for node in self.tree.body if isinstance(node, ast.FunctionDef)}
         seen: set[str] = set()
