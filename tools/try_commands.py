@@ -159,6 +159,11 @@ COMMANDS = [
               "submissions -o results --week 3"),
     Command("course grade FOLDER -o OUT --week 3",
         typed="course grade submissions -o OUT --week 3"),
+    Command('course grade results --show "Jane Doe" 07a', "04a",
+        typed="cp solutions/ex04a_*.py submissions/ann && course grade submissions -o results "
+              "--week 3 && course grade results --show ann 04a"),
+    Command('course grade OUT --show "Jane Doe" 07a', "04a",
+        typed="course grade results --show ann 04a"),
     Command("course check 07a --file PATH --json", '"07a"',
         typed="course check 07a --file solutions/ex07a_*.py --json"),
     Command('python -c "import secrets; print(secrets.token_hex(16))" > ../secret'

@@ -221,11 +221,10 @@ ladder("18", with_libraries=True)
 from pathlib import Path
 
 from course_lib.cli import status_page
-from IPython.display import Markdown
 
 page = Path("what-i-built.html")
 status_page.write(page)
-Markdown(f"Written: [{page}]({page})")
+print(f"written beside this notebook: {page}")
 
 # %% tags=["check"]
 assert "<h2>" in page.read_text(encoding="utf-8")

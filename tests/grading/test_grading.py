@@ -60,7 +60,7 @@ def test_the_solution_passes(exercise):
             "    if program == 0:\n        tl.store(y_ptr + offsets, x, mask=mask)",
             "with more than one block."),
         ("00a", "mask = offsets < n", "mask = offsets < tl.minimum(n, 1)",
-            "with 8 elements or more."),
+            "with 2 elements or more."),
         ("06a", "for start in range(0, N, BLOCK):", "for start in range(0, BLOCK, BLOCK):",
             "with more than one block per row."),
     ],
