@@ -130,7 +130,8 @@ COMMANDS = [
     Command("course import FILE.zip", "progress", typed="course import my-course.zip"),
     Command("course update"),
     Command("make update"),
-    Command("course --install-completion"),
+    # Of one command alone bash would become that command, and no shell would be above it.
+    Command("course --install-completion", typed="course --install-completion && true"),
     Command("course --version", "triton "),
     Command("course --lang zh status", "练习"),
     Command("export COURSE_LANG=zh_CN", "练习", typed="export COURSE_LANG=zh_CN; course status"),
