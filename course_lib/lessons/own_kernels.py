@@ -75,17 +75,9 @@ class OwnNorm:
                 part takes its place.
             why: for each other part the reason why it is the course's.
         """
-        loaded, why = {}, dict(why)
-        for key, source in sources.items():
-            try:
-                # the file of 14a imports the launchers
-                with _replace_launchers(self.launch_forward, self.launch_backward):
-                    loaded[key] = execute(key, source)
-            except CourseError as reason:
-                why[key] = str(reason)
-        self.parts = tuple(
-            Part(key, role, key in loaded, why.get(key, "")) for key, role in ROLES.items()
-        )
+        # the file of 14a imports the launchers
+        with _replace_launchers(self.launch_forward, self.launch_backward):
+            loaded, self.parts = load_parts(ROLES, sources, why)
         self.launches = dict.fromkeys(ROLES, 0)  # number of runs of each part
         self._kernels = {
             key: (
@@ -314,6 +306,33 @@ def read_passing_sources(exercise_ids: Iterable[str]) -> tuple[dict[str, str], d
         except CourseError as reason:
             why[key] = str(reason)
     return sources, why
+
+
+def load_parts(
+    roles: Mapping[str, str],
+    sources: Mapping[str, str],
+    why: Mapping[str, str],
+    *,
+    is_pytorchs: bool = False,
+) -> tuple[dict[str, types.ModuleType], tuple[Part, ...]]:
+    """Load the learner's code of some of the parts. Return its modules by exercise, and all parts.
+
+    Args:
+        roles: the role of each part by exercise.
+        sources: the learner's code by exercise. Code that raises when it is run here is no part.
+        why: the reasons of the parts that ``sources`` lacks.
+        is_pytorchs: whether PyTorch, and not the course, makes what the learner does not.
+    """
+    loaded, why = {}, dict(why)
+    for key, source in sources.items():
+        try:
+            loaded[key] = execute(key, source)
+        except CourseError as reason:
+            why[key] = str(reason)
+    parts = tuple(
+        Part(key, role, key in loaded, why.get(key, ""), is_pytorchs) for key, role in roles.items()
+    )
+    return loaded, parts
 
 
 def load_passing(exercise_id: str) -> types.ModuleType:

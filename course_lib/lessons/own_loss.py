@@ -18,12 +18,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 import course_lib
-from course_lib.base.errors import CourseError
 from course_lib.base.translation import mark as N_
 from course_lib.bench.transformer import Transformer
 from course_lib.kernels.launch import tables
 from course_lib.lessons import own_kernels
-from course_lib.lessons.own_kernels import Part
 
 ROLES = {"18c": N_("loss"), "18a": N_("gradient")}
 CHUNK = 64  # rows whose logits exist at one time
@@ -42,16 +40,7 @@ class OwnLoss:
                 operations take its place.
             why: for each other part the reason why it is PyTorch's.
         """
-        self._modules, why = {}, dict(why)
-        for key, source in sources.items():
-            try:
-                self._modules[key] = own_kernels.execute(key, source)
-            except CourseError as reason:
-                why[key] = str(reason)
-        self.parts = tuple(
-            Part(key, role, key in self._modules, why.get(key, ""), is_pytorchs=True)
-            for key, role in ROLES.items()
-        )
+        self._modules, self.parts = own_kernels.load_parts(ROLES, sources, why, is_pytorchs=True)
         self.launches = dict.fromkeys(ROLES, 0)  # number of runs of each part
         halves = {
             "forward": staticmethod(self._forward),
