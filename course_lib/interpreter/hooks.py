@@ -68,12 +68,8 @@ def observing(observer: Observer) -> Iterator[None]:
 
     Raises: AttributeError if this Triton's interpreter has not the operations that are hooked.
     """
-    patch()
-    _observers.append(observer)
-    try:
+    with _listening(_observers, observer):
         yield
-    finally:
-        _observers.remove(observer)
 
 
 @contextlib.contextmanager
@@ -82,12 +78,21 @@ def observing_reductions(observer: Callable[[], None]) -> Iterator[None]:
 
     Raises: AttributeError if this Triton's interpreter has not the operations that are hooked.
     """
+    with _listening(_reduction_observers, observer):
+        yield
+
+
+@contextlib.contextmanager
+def _listening(
+    observers: list[Callable[..., None]], observer: Callable[..., None]
+) -> Iterator[None]:
+    """Have ``observer`` among ``observers`` inside the block."""
     patch()
-    _reduction_observers.append(observer)
+    observers.append(observer)
     try:
         yield
     finally:
-        _reduction_observers.remove(observer)
+        observers.remove(observer)
 
 
 def line_of_kernel() -> tuple[str, int] | None:
