@@ -81,10 +81,13 @@ SHARED_BUFFER_CASES = (
     make_buffer_case("far rows", 4, 17, 32, "{partials}, rows 1.5 * 2^30 elements apart", mean=1.0,
         partials=2),
 )  # fmt: skip
+PICTURE_CASE = make_buffer_case(
+    "the tutorial's picture", 4, 8, 8,
+    "{partials}: rows 0 and 2 share a buffer, rows 1 and 3 the other", "rows go to a wrong buffer",
+    partials=2, orders=6,
+)  # fmt: skip
 LOCKED_CASES = (
-    make_buffer_case("the tutorial's picture", 4, 8, 8,
-        "{partials}: rows 0 and 2 share a buffer, rows 1 and 3 the other",
-        "rows go to a wrong buffer", partials=2, orders=6),
+    PICTURE_CASE,
     make_buffer_case("one buffer", 6, 17, 32, "{partials}: every row waits for every other",
         "a buffer is added to without its lock", mean=3.0, partials=1, orders=6),
     *SHARED_BUFFER_CASES,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from course_lib.exercises.dw_kernels import (
+    PICTURE_CASE,
     SHARED_BUFFER_CASES,
     list_locked_models,
     make_buffer_case,
@@ -17,9 +18,7 @@ from course_lib.grading.cases.plan import Part, Plan
 # Where ``resident`` is 1, a program starts when the one before it has ended: what waits for a later
 # program waits forever.
 CASES = (
-    make_buffer_case("the tutorial's picture", 4, 8, 8,
-        "{partials}: rows 0 and 2 share a buffer, rows 1 and 3 the other",
-        "rows go to a wrong buffer", partials=2, orders=6),
+    PICTURE_CASE,
     make_buffer_case("one buffer", 6, 17, 32, "{partials}: every row waits for the one before it",
         "the rows of a buffer are added as they come", mean=3.0, partials=1, orders=6),
     make_buffer_case("room for two", 6, 12, 16,
