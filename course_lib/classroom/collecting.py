@@ -167,37 +167,22 @@ def _collect_entry(entry: Entry, exercises: Collection[Exercise], accept_names: 
     collected = Collected(entry, notes=list(entry.notes), problem=entry.problem)
     if entry.problem:
         return collected
-    members: list[Member] = []
-    times: list[float] = []
-    for source in entry.sources:
-        for source_member, time in _read_source(source, collected):
-            members.append(source_member)
-            times.append(time)
+    timed = [pair for source in entry.sources for pair in _read_source(source, collected)]
+    members = [member for member, _time in timed]
     ids = {exercise.id: exercise for exercise in exercises}
-    candidates: dict[str, list[int]] = {}
-    hinting: dict[str, list[int]] = {}
-    for number, member in enumerate(members):
-        if PurePosixPath(member.path).name == "progress.json":
-            collected.progress = member.data
-        elif member.unwanted:
-            hinting.setdefault(_guess_exercise(member.path), []).append(number)
-        elif (member_id := _find_exercise(member.path)) in ids:
-            candidates.setdefault(member_id, []).append(number)
+    candidates, hinting = _group_members(members, ids, collected)
     for exercise_id in sorted(candidates):
-        _choose(ids[exercise_id], [members[n] for n in candidates[exercise_id]], collected)
+        _choose(ids[exercise_id], candidates[exercise_id], collected)
         collected.refused.pop(exercise_id, None)
     for exercise_id in sorted(hinting):
-        misnamed = [members[n] for n in hinting[exercise_id]]
+        misnamed = hinting[exercise_id]
         if accept_names and exercise_id in ids and exercise_id not in candidates:
             misnamed = _accept_name(ids[exercise_id], misnamed, collected)
         collected.misnamed += [Misnamed(m.path, exercise_id, m.unwanted) for m in misnamed]
     for entry_misnamed in collected.misnamed:
         collected.note(entry_misnamed.note, entry_misnamed.exercise)
     counted = {id(member) for member in collected.files.values()}
-    collected.time = max(
-        (time for member, time in zip(members, times, strict=True) if id(member) in counted),
-        default=0.0,
-    )
+    collected.time = max((time for member, time in timed if id(member) in counted), default=0.0)
     if len(collected.notes) > _MOST_NOTES:
         collected.notes[_MOST_NOTES:] = [
             f"and {len(collected.notes) - _MOST_NOTES} more such things"
@@ -206,6 +191,23 @@ def _collect_entry(entry: Entry, exercises: Collection[Exercise], accept_names: 
     if is_empty and not collected.refused and not collected.problem:
         collected.problem = _find_problem(collected)
     return collected
+
+
+def _group_members(
+    members: list[Member], ids: Collection[str], collected: Collected
+) -> tuple[dict[str, list[Member]], dict[str, list[Member]]]:
+    """Return by exercise the files that have its name, and by the exercise that they hint at, or
+    "", those with a wrong name. A file of progress is kept in ``collected``."""
+    candidates: dict[str, list[Member]] = {}
+    hinting: dict[str, list[Member]] = {}
+    for member in members:
+        if PurePosixPath(member.path).name == "progress.json":
+            collected.progress = member.data
+        elif member.unwanted:
+            hinting.setdefault(_guess_exercise(member.path), []).append(member)
+        elif (exercise_id := _find_exercise(member.path)) in ids:
+            candidates.setdefault(exercise_id, []).append(member)
+    return candidates, hinting
 
 
 def _find_problem(collected: Collected) -> str:

@@ -4,6 +4,7 @@ and check a pass a second time."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from course_lib.base.text import make_visible_line
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import join_sentences
 from course_lib.catalog import Exercise, texts
+from course_lib.compiler import CompileReport
 from course_lib.exercises import find_parts
 from course_lib.grading import counting
 from course_lib.grading.cases.case import Case
@@ -85,11 +87,8 @@ def grade(
     if tell_first_failure is not None:
         if compilation:
             compilation.ask()
-        if not hidden and (find_mode(mode).asks_compiler or find_mode(mode).compiles):
-            reports = {
-                entry_point: start_report(kernels, launch, name)
-                for entry_point, launch in counting.list_compiled(exercise).items()
-            }
+        if not hidden:
+            reports = _start_reports(kernels, exercise, mode, name)
     run, judged, unchecked = judge_plans(running, plans, take)
     if compilation and not all(j.passed for j in judged):
         compilation.stop()
@@ -114,6 +113,20 @@ def grade(
         counts = counting.list_counts(exercise, plans, run.counts, compiled)
         verdict = replace(verdict, counts=counts)
     return verdict, [*judged, *others]
+
+
+def _start_reports(
+    kernels: Kernels, exercise: Exercise, mode: str, name: str
+) -> dict[str, Future[CompileReport | None]]:
+    """Begin to ask the compiler for the reports that the exercise counts in, by entry point, if
+    this mode has a compiler."""
+    way = find_mode(mode)
+    if not (way.asks_compiler or way.compiles):
+        return {}
+    return {
+        entry_point: start_report(kernels, launch, name)
+        for entry_point, launch in counting.list_compiled(exercise).items()
+    }
 
 
 def _look_again(
