@@ -236,13 +236,14 @@ def test_of_any_wrong_solution_the_shown_case_is_wrong_and_the_verdict_is_what_i
         "cause",
         "headline",
         "question",
-        "common",
         "cases",
         "printed",
         "mode",
         "tier",
     ):
         assert getattr(verdict, name) == getattr(before, name), name
+    # how many cases are wrong stays; what they share has to hold for the shown case, too
+    assert verdict.common.split(",")[0].rstrip(".") == before.common.split(",")[0].rstrip(".")
     if len(judged) == len(of_battery):
         # a NaN that is shown differs from itself
         assert repr(verdict) == repr(dataclasses.replace(before, seconds=verdict.seconds))
