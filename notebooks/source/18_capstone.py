@@ -197,9 +197,9 @@ assert loss.launches["18c"] == STEPS and loss.launches["18a"] == STEPS * size.ro
 # The toy has 43 characters. This is what the same loss saves in a model with Llama's vocabulary:
 
 # %%
-from course_lib.lessons.figures import lesson18
+from course_lib.lessons.lesson18 import figures
 
-lesson18.show_loss_memory(M=8192, N=vocabulary)
+figures.show_loss_memory(M=8192, N=vocabulary)
 
 # %% [markdown]
 # ## What you built
