@@ -15,13 +15,13 @@ from course_lib.classroom.gradebook import ABSENT, NO_FILE, NOT_GRADED, Mark, Ro
 from course_lib.classroom.lateness import spend_free_days
 from course_lib.classroom.own_word import EXCUSED, MARKS, Word
 from course_lib.classroom.record import Attempt, Person, Record, Rules, read_time
+from course_lib.classroom.similarity import limit_alike
 from course_lib.grading.kind import find_kind
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, PASS, from_dict
 
 _ABSENT = "no folder of before has anything of this learner for it; `--absent zero` gives 0"
-# A published solution is named only where the exercise leaves a choice. What more than this part of
-# a class hands in, the exercise forces; in a class of fewer files, every text with fewer hashes.
-_FORCED_PART = Fraction(1, 4)
+# A published solution is named only where the exercise leaves a choice: in a class of fewer files
+# than the first of these numbers, only one with as many hashes as the second.
 _SMALL_CLASS, _FORCED_SIZE = 8, 30
 _LOST = "its verdict is no longer in the journal; grade the folder with this file again"
 
@@ -172,7 +172,7 @@ class Marker:
         if len(shares) < _SMALL_CLASS:
             return attempt.published_size < _FORCED_SIZE
         as_near = sum(share >= attempt.published_share for share in shares)
-        return as_near > _FORCED_PART * len(shares)
+        return as_near > limit_alike(len(shares))
 
     def count_forced(self) -> dict[str, int]:
         """Return by exercise the number of learners whose files are as near to a published text as
