@@ -56,7 +56,11 @@ class _Numbering:
         self._nodes_left = _MOST_NODES
         self._globals: Names = {}
         self._run(tree.body, self._globals)
-        called = {node.func.id for node in nodes if _is_call_by_name(node)}
+        called = {
+            node.func.id
+            for node in nodes
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        }
         # those that nothing calls first: they number what they call with its arguments
         for name in sorted(self._functions, key=lambda name: name in called):
             if name not in {numbered for numbered, _ in self._returned}:
@@ -160,10 +164,6 @@ class _Numbering:
             self._returned[key] = self._run(self._functions[name].body, self._globals | arguments)
             self._running.pop()
         return self._returned[key]
-
-
-def _is_call_by_name(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
 
 
 def _list_parameters(function: ast.FunctionDef) -> list[str]:

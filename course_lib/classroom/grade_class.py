@@ -23,6 +23,7 @@ from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.files import open_private
 from course_lib.base.text import make_visible_line
+from course_lib.base.translation import mark as N_
 from course_lib.catalog import Exercise, edits, texts
 from course_lib.classroom import archives, checking, feedback, gradebook, reports, similarity
 from course_lib.classroom.collecting import Collected, Misnamed, collect, read_clock
@@ -500,7 +501,7 @@ class _Run:
             else:
                 attempts[name] = Attempt(
                     "", "", self.version, reason=collected.refused[name],
-                    clock="the file cannot be read", **shared,
+                    clock=N_("the file cannot be read"), **shared,
                 )  # fmt: skip
         return attempts
 
