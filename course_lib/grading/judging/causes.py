@@ -1044,6 +1044,11 @@ CAUSES: dict[str, Cause] = {
         "Each program adds up the same words. Which of them does program 0 take first, and which"
         " does program 1?",
     ),
+    "batch_dependent": Cause(
+        "a row has other bits in a batch of another number of rows",
+        "To which running sum does your kernel add each square of the row, and in which order? Say"
+        " it for both launches: does M or UNROLL decide any of it?",
+    ),
     "chunk_left_out": Cause(
         "a chunk of the row is left out",
         "19 columns in chunks of 8 are how many chunks, and which of them do you take?",
