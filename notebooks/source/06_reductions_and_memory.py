@@ -491,9 +491,9 @@ from course_lib.lessons import review_predictions
 review_predictions("06")
 
 # %% [markdown]
-# **The ladder.** Each kernel of yours that passes gets a bar here: 1 is a kernel that reads and
-# writes each matrix no more often than it must. Run the cell again when you have passed the next
-# one.
+# **The ladder.** A bar is a kernel's time over the least that the operation needs. On a GPU each
+# kernel of yours that passes gets one; on a CPU its bytes are counted. Run the cell again when you
+# have passed the next one.
 
 # %%
 from course_lib.lessons import ladder

@@ -48,7 +48,7 @@ schedule_explorer({"no lock": four_programs(add_kernel)}, seed=75, at_fault=True
 
 # %% [markdown]
 # Each row of boxes is a program, and each box is one operation: L for a load, S for a store, in the
-# order in which they happened. Pale boxes have not happened yet. Program 0 and then program 1 have
+# order in which they happened. Dashed boxes have not happened yet. Program 0 and then program 1 have
 # loaded the total, and program 0 has stored.
 #
 # Next, program 1 makes its store: it adds its 10 to the 0 that it knows, and stores 10 over the 1.

@@ -14,7 +14,12 @@ from course_lib.lessons.figures.measured import make_length_axis, make_line
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.chart.model import Axis, Level, Plot, Series, View, chart
 
-STREAMED = {"two_pass": N_("two-pass"), "welford": "Welford", "shifted": N_("shifted one-pass")}
+STREAMED = {
+    "two_pass": N_("two-pass"),
+    "welford": "Welford",
+    "shifted": N_("shifted one-pass"),
+    "one_pass": N_("one-pass"),
+}
 IN_ONE_BLOCK = {
     "resident": N_("two passes in registers"),
     "resident_welford": "Welford",
