@@ -231,7 +231,7 @@ RIGHT: dict[str, tuple[Answer, ...]] = {
     "06-floor": (
         ("moved / (gbps * 1e9) * 1e6", "moved / gbps / 1000"),
         ("moved / (gbps * 1e9) * 1e6", "1e-3 * moved / gbps"),
-        ("passes * M * N * itemsize", "M * N * itemsize * passes"),
+        ("sweeps * M * N * itemsize", "M * N * itemsize * sweeps"),
         ("    return moved / (gbps * 1e9) * 1e6",
             "    seconds = moved / (gbps * 10**9)\n    return seconds * 10**6"),
     ),

@@ -325,8 +325,8 @@ MISTAKES = (
     ),
     Mistake(
         "06-floor",
-        (("passes * M * N * itemsize", "M * N * itemsize"),),
-        "The passes are not counted.",
+        (("sweeps * M * N * itemsize", "M * N * itemsize"),),
+        "The sweeps are not counted.",
         "moved = M * N * itemsize",
     ),
     Mistake(

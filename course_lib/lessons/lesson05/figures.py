@@ -21,7 +21,7 @@ STREAMED = {
     "one_pass": N_("one-pass"),
 }
 IN_ONE_BLOCK = {
-    "resident": N_("two passes in registers"),
+    "resident": N_("two-pass in registers"),
     "resident_welford": "Welford",
     "torch": "torch.var_mean",
 }
@@ -99,7 +99,7 @@ def sweep_cost(measured: Measurement, dots: Sequence[Series] = (), note: str = "
         for dtype in ("fp32", "fp16")
     ]
     registers = _(
-        "In registers two passes cost {resident:.2f} reads of x, Welford {welford:.2f} reads"
+        "In registers two-pass costs {resident:.2f} reads of x, Welford {welford:.2f} reads"
     )
     registers = registers.format(
         resident=cost["fp32", "resident", short], welford=cost["fp32", "resident_welford", short]

@@ -149,7 +149,7 @@ export function makeCaption(state, seen) {
   const layer = state.kind === "layer_norm";
   const pad = frame.columns.filter((column) => column >= seen.n).length;
   const norm = layer ? "LayerNorm" : "RMSNorm";
-  const words = [state.oneBlock ? tr`${norm} of row ${seen.row}; x has ${count(seen.rows.length, "row")} of ${count(seen.n, "column")}. This step: ${frame.name}.` : tr`${norm} of row ${seen.row}; x has ${count(seen.rows.length, "row")} of ${count(seen.n, "column")}. Pass ${sweeps.indexOf(frame.phase) + 1} of ${sweeps.length}: ${frame.name}.`];
+  const words = [state.oneBlock ? tr`${norm} of row ${seen.row}; x has ${count(seen.rows.length, "row")} of ${count(seen.n, "column")}. This step: ${frame.name}.` : tr`${norm} of row ${seen.row}; x has ${count(seen.rows.length, "row")} of ${count(seen.n, "column")}. Sweep ${sweeps.indexOf(frame.phase) + 1} of ${sweeps.length}: ${frame.name}.`];
   if (frame.start !== null && !state.oneBlock) words.push(tr`Block ${frame.start / state.block + 1} of ${Math.ceil(seen.n / state.block)} loads ${span(frame.columns.slice(0, frame.columns.length - pad))}.`);
   if (pad) {
     const [lanes, last] = [count(pad, "lane"), seen.n - 1];
