@@ -109,8 +109,8 @@ assert -40 < var.min() < -10 and 20 < var.max() < 40
 # 24 binary digits of a number.
 #
 # The first of the 24 digits stands for 2¹⁹, so the last one stands for 2⁻⁴: near 1,000,000 two
-# neighbouring fp32 numbers are 1/16 apart. Both terms are multiples of 1/16, so their difference is
-# one, too. The true variance is 1, and it comes out as 14/16, 15/16, 16/16 or another such number.
+# neighbouring fp32 numbers are 1/16 apart. Both terms are multiples of 1/16, and so is their
+# difference: a variance near 1 can only come out as 15/16, 16/16, 17/16 or another such number.
 
 # %% varies={"gpu": "a GPU adds up in another order"}
 x = make_rows(1000)[0]

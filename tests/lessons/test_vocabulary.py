@@ -1,5 +1,5 @@
-"""One thing has one name in all that a learner reads: pages, predictions, steps, exercises, pictures
-and README."""
+"""One thing has one name in all that a learner reads: pages, predictions, steps, exercises,
+pictures and README."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ WRONG_WORDS = {
     r"\b(?:spare|padded) (?:lanes?|columns?)\b|\blanes? (?:are|is) (?:spare|padded)\b|\blanes? "
     r"outside\b": ("lane past the end"),
     # an algorithm is one-pass or two-pass, gradients have a backward pass, and kernels pass a check
-    r"\b(?:first|second|third|further|another|elementwise) pass\b|(?<!-)(?<!backward )\bpass over\b|"
-    r"\b(?:two|three|four|five|six|eight|[1-9]|how many|fewer|these|those|both|of the) passes\b": (
-        "sweep"
-    ),
+    r"\b(?:first|second|third|further|another|elementwise) pass\b|(?<!-)(?<!backward.)\bpass over\b|"
+    r"\b(?:two|three|four|five|six|eight|[1-9]|how many|fewer|these|those|both|of the)"
+    r" passes\b": ("sweep"),
     r"\b(?:block|program) instances?\b|\bthread blocks?\b|\bblock (?:index|number|id)\b": "program",
     # a rate; "how many lanes a thread has" is none
     rf"\b(?:{_COUNTED}|1 row|one row|a row) an? {_THING}\b(?! "

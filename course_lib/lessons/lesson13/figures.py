@@ -68,8 +68,8 @@ def show_chunks(M: int = 10, rows_per_chunk: int = 5) -> MovingPicture:
 def show_designs(
     measured: Measurement, dots: Sequence[Series] = (), note: str = ""
 ) -> MovingPicture:
-    """Show the time of each design of the LayerNorm backward pass over that of an elementwise sweep,
-    by row length.
+    """Show the time of each design of the LayerNorm backward pass over that of an elementwise
+    sweep, by row length.
 
     Args:
         measured: has rows with ``provider``, ``N`` and ``over_floor``; one per row length and
