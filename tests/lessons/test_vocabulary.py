@@ -18,7 +18,8 @@ WRONG_WORDS = {
     r"\b(?:spare|padded) (?:lanes?|columns?)\b|\blanes? (?:are|is) (?:spare|padded)\b|\blanes? "
     r"outside\b": ("lane past the end"),
     # an algorithm is one-pass or two-pass, gradients have a backward pass, and kernels pass a check
-    r"\b(?:first|second|third|further|another|elementwise) pass\b|(?<!-)(?<!backward.)\bpass over\b|"
+    r"\b(?:first|second|third|further|another|elementwise) pass\b|"
+    r"(?<!-)(?<!backward.)\bpass over\b|"
     r"\b(?:two|three|four|five|six|eight|[1-9]|how many|fewer|these|those|both|of the)"
     r" passes\b": ("sweep"),
     r"\b(?:block|program) instances?\b|\bthread blocks?\b|\bblock (?:index|number|id)\b": "program",

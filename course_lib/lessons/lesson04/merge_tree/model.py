@@ -40,7 +40,8 @@ def make_data(row: str, block: int | str, n: int, dtype: str) -> dict[str, Any]:
     ):
         words = _(
             "the merge tree has the rows {rows}, blocks of {blocks} or {split!r}, N from 1 to"
-            " {most} and the dtypes {dtypes}; you asked for {row!r}, block = {block}, N = {n}, {dtype!r}."
+            " {most} and the dtypes {dtypes}; you asked for {row!r}, block = {block}, N = {n},"
+            " {dtype!r}."
         )
         choices = {
             "rows": list_words(DATA),
