@@ -581,7 +581,7 @@ CAUSES: dict[str, Cause] = {
         "Which sums are added up in the order in which programs happen to arrive?",
     ),
     "extra_pass": Cause(
-        "more passes over memory than the exercise asks for",
+        "more sweeps over memory than the exercise asks for",
         "Every load of an element moves its bytes again. Which load brings what the program has had"
         " in its registers already?",
     ),
