@@ -263,7 +263,7 @@ assert np.isfinite(y).all() and abs(y).max() < 7 and abs(y.mean(axis=1)).max() <
 assert np.median(abs(y - right).max(axis=1)) > 0.03 and abs(y - right).max() > 0.1
 assert abs(reference.float64(torch.nn.functional.layer_norm(x, (1000,))) - right).max() < 5e-3
 squares, of_torch = ((v**2).mean(axis=1) for v in (y, reference.float64(torch.nn.functional.layer_norm(x, (1000,)))))
-assert squares.min() < 0.9 and squares.max() > 1.1 and abs(of_torch - 1).max() < 1e-4
+assert (abs(squares - 1) > 0.01).sum() >= 10 and abs(of_torch - 1).max() < 1e-4
 assert course_lib.MODE == "gpu" or [round(v, 2) for v in (squares.min(), squares.max())] == [0.83, 1.17]
 assert course_lib.MODE == "gpu" or (abs(squares - 1) > 0.02).sum() == 53
 assert find("03-shows").answer == "the mean square of each row of y"

@@ -51,7 +51,7 @@ for N in (16384, 32768, 65536, 131072):
     print(f"N = {N}, per thread: {made.registers} registers, {made.spill_bytes} bytes spilled")
 
 # %% tags=["check"]
-from course_lib.lessons import split_rows
+from course_lib.lessons.lesson16 import split_rows
 from course_lib.lessons.prediction import find
 
 rows = {N: split_rows.compile_row(N) for N in (16384, 32768, 65536, 131072)}
