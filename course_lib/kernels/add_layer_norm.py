@@ -19,7 +19,8 @@ import triton.language as tl
 @triton.jit(do_not_specialize=["M"])
 def add_layer_norm_kernel(
     x_ptr, residual_ptr,      # (M, N), fp16, bf16, fp32 or fp64, both the same
-    total_ptr, y_ptr,         # (M, N), x's dtype, unit column stride, written
+    # (M, N), unit column stride, written; total has x's dtype, y any of those
+    total_ptr, y_ptr,
     w_ptr, b_ptr,             # (N,), any of those dtypes; read only if HAS_W, HAS_B
     mean_ptr, rstd_ptr,       # (M,), fp32, or fp64 for an fp64 x, written
     # in elements

@@ -63,15 +63,19 @@ def column_sums_kernel(
         )
 
 
-def column_sums(first: Tensor, second: Tensor | None, total: Tensor, other: Tensor | None) -> None:
-    """Fill ``total`` with the column sums of ``first`` and, if given, ``other`` with those of
-    ``second``.
+def column_sums(
+    first: Tensor | None, second: Tensor | None, total: Tensor | None, other: Tensor | None
+) -> None:
+    """Fill ``total`` with the column sums of ``first``, and ``other`` with those of ``second``.
 
     Args:
-        first, second: shape (P, N), contiguous, fp32 (or both fp64); P may be 0; ``second`` may be
-            None.
-        total, other: shape (N,), any floating dtype; ``other`` is None if ``second`` is.
+        first, second: shape (P, N), contiguous, fp32 (or both fp64); P may be 0. Each may be None.
+        total, other: shape (N,), any floating dtype; None where the matrix is None.
     """
+    if first is None:
+        first, second, total, other = second, None, other, None
+    if first is None or total is None:
+        return
     P, N = first.shape
     block_n, launcher = _prepare(N, second is not None, device.has_dependent_launch(first.device))
     launcher(

@@ -80,7 +80,7 @@ def few_rows_statistics_kernel(
 
 @triton.jit(do_not_specialize=["M"])
 def few_rows_output_kernel(
-    # (M, N), fp16, bf16 or fp32, both the same; y has unit column stride and is written
+    # (M, N), fp16, bf16 or fp32, y also fp64; y has unit column stride and is written
     x_ptr, y_ptr,
     w_ptr, b_ptr,             # (N,), fp16, bf16, fp32 or fp64; read only if HAS_W, HAS_B
     mean_ptr, rstd_ptr,       # (M,), fp32, written; mean only if CENTRED

@@ -34,7 +34,7 @@ from course_lib.kernels.norm_forward import SHARED_DESIGNS, norm_forward
 
 @triton.jit
 def layer_norm_blocked_kernel(
-    x_ptr, y_ptr,             # (M, N), fp16, bf16, fp32 or fp64, both the same; y is written
+    x_ptr, y_ptr,             # (M, N), fp16, bf16, fp32 or fp64; y is written
     w_ptr, b_ptr,             # (N,), any of those dtypes; read only if HAS_W, HAS_B
     mean_ptr, rstd_ptr,       # (M,), fp32, or fp64 for an fp64 x, written
     stride_x_row, stride_x_col, stride_y_row, stride_y_col,   # in elements
@@ -87,7 +87,7 @@ def layer_norm_blocked_kernel(
 
 @triton.jit(do_not_specialize=["M"])
 def layer_norm_resident_kernel(
-    x_ptr, y_ptr,             # (M, N), fp16, bf16, fp32 or fp64, both the same; y is written
+    x_ptr, y_ptr,             # (M, N), fp16, bf16, fp32 or fp64; y is written
     w_ptr, b_ptr,             # (N,), any of those dtypes; read only if HAS_W, HAS_B
     mean_ptr, rstd_ptr,       # (M,), fp32, or fp64 for an fp64 x, written
     stride_x_row, stride_x_col, stride_y_row, stride_y_col,   # in elements
@@ -204,6 +204,7 @@ def layer_norm_forward(
     w: Tensor | None,
     b: Tensor | None,
     eps: float,
+    dtype: torch.dtype | None = None,
     *,
     algorithm: str = "auto",
     save: bool = True,
@@ -214,26 +215,29 @@ def layer_norm_forward(
         x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
         w, b: shape (N,), any of those dtypes, or None.
         eps: added to the variance inside the root.
+        dtype: of y; None takes x's.
         algorithm: one of ALGORITHMS; "auto" takes that of
             :func:`course_lib.kernels.launch.choice.choose_forward`.
         save: False if there is no backward pass. mean and rstd then share memory, and their values
             are meaningless.
 
-    Returns: y of x's shape and dtype, contiguous; mean and rstd, shape (M,), fp32, or fp64 for an
+    Returns: y of x's shape, contiguous; mean and rstd, shape (M,), fp32, or fp64 for an
     fp64 x.
 
     Raises: ValueError if the algorithm is unknown, or cannot take this x.
     """
     _, y, mean, rstd = norm_forward(
-        x, None, w, b, eps, centred=True, algorithm=algorithm, designs=_DESIGNS, save=save
-    )
+        x, None, w, b, eps, centred=True, algorithm=algorithm, designs=_DESIGNS,
+        dtype=dtype, save=save,
+    )  # fmt: skip
     assert mean is not None  # every centred norm has a mean
     return y, mean, rstd
 
 
 def add_layer_norm_forward(
-    x: Tensor, residual: Tensor, w: Tensor | None, b: Tensor | None, eps: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    x: Tensor, residual: Tensor, w: Tensor | None, b: Tensor | None, eps: float,
+    dtype: torch.dtype | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """``total = x + residual`` (rounded to x's dtype) and its LayerNorm, fused: moves 4 M N
     elements instead of 5 M N.
 
@@ -241,14 +245,15 @@ def add_layer_norm_forward(
         x, residual: shape (M, N), N >= 1, of one dtype, fp32, fp16, bf16 or fp64, any strides.
         w, b: shape (N,), any of those dtypes, or None.
         eps: added to the variance inside the root.
+        dtype: of y; None takes x's.
 
-    Returns: total and y, of x's shape and dtype, contiguous; mean and rstd, shape (M,), fp32, or
-    fp64 for an fp64 x.
+    Returns: total, of x's dtype, and y, both of x's shape, contiguous; mean and rstd, shape (M,),
+    fp32, or fp64 for an fp64 x.
 
     Raises: ValueError if the shapes or dtypes of x and residual differ.
     """
     total, y, mean, rstd = norm_forward(
-        x, residual, w, b, eps, centred=True, algorithm="auto", designs=_DESIGNS
+        x, residual, w, b, eps, centred=True, algorithm="auto", designs=_DESIGNS, dtype=dtype
     )
     assert mean is not None  # every centred norm has a mean
     return total, y, mean, rstd

@@ -105,7 +105,8 @@ def unpack(words):
 def split_row_forward_kernel(
     # (M, N), fp16, bf16 or fp32, both the same; residual is read only if ADD
     x_ptr, residual_ptr,
-    total_ptr, y_ptr,         # (M, N), x's dtype, unit column stride, written; total only if ADD
+    # (M, N), unit column stride, written; total, of x's dtype, only if ADD; y any of those dtypes
+    total_ptr, y_ptr,
     w_ptr, b_ptr,             # (N,), fp16, bf16, fp32 or fp64; read only if HAS_W, HAS_B
     mean_ptr, rstd_ptr,       # (M,), fp32, written; mean only if CENTRED
     # (M * CHUNKS_2,), int64, all 0 at the start: two packed fp32 numbers each

@@ -37,7 +37,8 @@ from course_lib.kernels.launch.launcher import Launcher
 def two_tiles_kernel(
     # (M, N), fp16, bf16, fp32 or fp64, both the same; residual is read only if ADD
     x_ptr, residual_ptr,
-    total_ptr, y_ptr,         # (M, N), x's dtype, unit column stride, written; total only if ADD
+    # (M, N), unit column stride, written; total, of x's dtype, only if ADD; y any of those dtypes
+    total_ptr, y_ptr,
     w_ptr, b_ptr,             # (N,), any of those dtypes; read only if HAS_W, HAS_B
     mean_ptr, rstd_ptr,       # (M,), fp32, or fp64 for an fp64 x, written; mean only if CENTRED
     # in elements

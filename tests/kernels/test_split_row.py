@@ -343,11 +343,11 @@ def backward(
     dx, partial = torch.empty_like(x), torch.full((2, groups, N), float("nan"))
     words = torch.zeros(2 + M * 4, dtype=torch.int64)
     outcome = schedule.run(
-        split_row_backward.split_row_backward_kernel, (groups * 3,), dy, x, x, mean, rstd, dx,
+        split_row_backward.split_row_backward_kernel, (groups * 3,), dy, x, x, mean, rstd, dy, dx,
         partial[0], partial[1], words[2:], words,
         N, 1, N, 1, N, M, N, groups, seed=seed, resident=resident, CENTRED=True, HAS_W=False,
         CHUNKS=3, CHUNKS_2=4,
-        COPIES=2, BLOCK=16, DEPENDENT=False,
+        COPIES=2, BLOCK=16, DEPENDENT=False, HAS_DTOTAL=False, HAS_DW=True, HAS_DB=True,
     )  # fmt: skip
     return outcome, [dx, partial[0].sum(0), partial[1].sum(0)]
 

@@ -27,6 +27,18 @@ def first_given(tensor: Tensor | None, stand_in: Tensor) -> Tensor:
     return stand_in if tensor is None else tensor
 
 
+def make_partials(P: int, x: Tensor, total: Tensor | None) -> Tensor | None:
+    """Allocate P partial rows of the column sums ``total``: shape (P, N), in the dtype of x's
+    statistics; None if there is no total.
+
+    Each sum has a tensor of its own, because the alignment of the second half of a shared one
+    would depend on P.
+    """
+    if total is None:
+        return None
+    return torch.empty((P, x.shape[1]), dtype=statistics_dtype(x.dtype), device=x.device)
+
+
 def statistics_dtype(dtype: torch.dtype) -> torch.dtype:
     """Return the dtype of mean and rstd for an x of ``dtype``: fp64 for fp64, else fp32."""
     return torch.float64 if dtype == torch.float64 else torch.float32

@@ -107,6 +107,16 @@ def persistent(N: int, *, tuned: DeviceClass = H100, centred: bool = True) -> Pe
     )
 
 
+def fit_stages(stages: int, stage_bytes: int, shared_bytes: int) -> int:
+    """Return how many tiles can be in flight: at most ``stages``, and as many as fit the shared
+    memory of a program.
+
+    All of them but the one at work lie there, ``stage_bytes`` each, beside the scratch memory of
+    the reductions.
+    """
+    return min(stages, 1 + (shared_bytes - 4096) // stage_bytes)
+
+
 class TwoTilesLaunch(NamedTuple):
     """The launch of programs that loop over rows, each a tile of BLOCK and a tile of TAIL columns,
     with STAGES rows in flight."""
