@@ -185,6 +185,8 @@ def norm_backward_persistent_kernel(
     DEPENDENT: tl.constexpr = False,     # the next kernel may start early
     HAS_DTOTAL: tl.constexpr = False,    # add the gradient of the sum that was normalised
     HAS_DW: tl.constexpr = True, HAS_DB: tl.constexpr = True,   # db only for LayerNorm
+    # divides N and the row strides; a load of so many elements has 16 bytes
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """dx for tiles of rows, and per program one partial row of dw and, for LayerNorm, of db.
 
@@ -198,6 +200,11 @@ def norm_backward_persistent_kernel(
     ACC: tl.constexpr = rstd_ptr.dtype.element_ty
     program = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
+    # VECTOR divides them, here in plain sight of the compiler
+    N = N // VECTOR * VECTOR
+    stride_dy_row = stride_dy_row // VECTOR * VECTOR
+    stride_x_row = stride_x_row // VECTOR * VECTOR
+    stride_dx_row = stride_dx_row // VECTOR * VECTOR
     col_mask = cols < N
     wide = cols.to(tl.int64)[None, :]
     if HAS_W:
@@ -292,6 +299,8 @@ def norm_row_sums_kernel(
     LENGTH: tl.constexpr,     # columns of a part, a multiple of BLOCK
     BLOCK: tl.constexpr,      # columns per step
     DEPENDENT: tl.constexpr,  # the next kernel may start early
+    # divides N and the row strides; a load of so many elements has 16 bytes
+    VECTOR: tl.constexpr,
 ):  # fmt: skip
     """One part of one row's sums under c1 and, for LayerNorm, c2, for rows of any length. Bytes:
     reads x and dy (2 M N)."""
@@ -300,6 +309,10 @@ def norm_row_sums_kernel(
     ACC: tl.constexpr = c1_ptr.dtype.element_ty
     row = (tl.program_id(0) // PARTS).to(tl.int64)
     first = tl.program_id(0) % PARTS * LENGTH
+    # VECTOR divides them, here in plain sight of the compiler
+    N = N // VECTOR * VECTOR
+    stride_dy_row = stride_dy_row // VECTOR * VECTOR
+    stride_x_row = stride_x_row // VECTOR * VECTOR
     if CENTRED:
         mean = tl.load(mean_ptr + row)
     rstd = tl.load(rstd_ptr + row)
@@ -350,6 +363,8 @@ def norm_backward_columns_kernel(
     HAS_DW: tl.constexpr, HAS_DB: tl.constexpr,
     # this kernel may start before the sums are written, and the next before this one ends
     DEPENDENT: tl.constexpr,
+    # divides N and the row strides; a load of so many elements has 16 bytes
+    VECTOR: tl.constexpr,
 ):  # fmt: skip
     """dx and partial sums for BLOCK columns of one chunk of rows, from the given parts of each
     row's sums.
@@ -360,6 +375,11 @@ def norm_backward_columns_kernel(
     chunk = tl.program_id(1)
     cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     wide = cols.to(tl.int64)
+    # VECTOR divides them, here in plain sight of the compiler
+    N = N // VECTOR * VECTOR
+    stride_dy_row = stride_dy_row // VECTOR * VECTOR
+    stride_x_row = stride_x_row // VECTOR * VECTOR
+    stride_dx_row = stride_dx_row // VECTOR * VECTOR
     mask = cols < N
     parts = tl.arange(0, PARTS_2)
     if HAS_W:
@@ -493,10 +513,11 @@ def _persistent(
     dtotal: Tensor | None, dx: Tensor, dw: Tensor | None, db: Tensor | None,
 ) -> None:  # fmt: skip
     M, N = x.shape
+    strides = *operands.strides(dy), *operands.strides(x)
     tile, launcher = _prepare_persistent(
         N, x.dtype, tuned, mean is not None, w is not None, dtotal is not None, dw is not None,
         db is not None, device.has_dependent_launch(x.device),
-        device.count_shared_bytes(x.device),
+        device.count_shared_bytes(x.device), operands.find_vector(x, strides[0], strides[2]),
     )  # fmt: skip
     programs = min(
         -(-M // tile.rows),
@@ -506,8 +527,7 @@ def _persistent(
     launcher(
         (programs,), dy, x, x if w is None else w, rstd if mean is None else mean, rstd,
         dy if dtotal is None else dtotal, dx, rstd if dw_partial is None else dw_partial,
-        rstd if db_partial is None else db_partial,
-        *operands.strides(dy), *operands.strides(x), dx.stride(0), M, N,
+        rstd if db_partial is None else db_partial, *strides, dx.stride(0), M, N,
     )  # fmt: skip
     column_sums(dw_partial, db_partial, dw, db)
 
@@ -515,18 +535,18 @@ def _persistent(
 @functools.cache
 def _prepare_persistent(
     N: int, dtype: torch.dtype, tuned: DeviceClass, centred: bool, has_w: bool, has_dtotal: bool,
-    has_dw: bool, has_db: bool, dependent: bool, shared_bytes: int,
+    has_dw: bool, has_db: bool, dependent: bool, shared_bytes: int, vector: int,
 ) -> tuple[tables.PersistentLaunch, Launcher]:  # fmt: skip
-    tile = tables.persistent(N, tuned=tuned, centred=centred)
+    tile = tables.persistent(N, dtype, tuned=tuned, centred=centred)
     stage_bytes = (3 if has_dtotal else 2) * tile.rows * tile.block * dtype.itemsize
-    line = find_line(tuned.persistent, N, centred=centred)
+    line = find_line(tuned.persistent, N, dtype, centred)
     return tile, Launcher(
         norm_backward_persistent_kernel, CENTRED=centred, HAS_W=has_w, FULL=tile.block == N,
         ROWS=tile.rows, BLOCK=tile.block,
         STAGES=tables.fit_stages(tile.stages, stage_bytes, shared_bytes),
-        EVICTION_POLICY=tables.eviction_policy(N),
+        EVICTION_POLICY=tables.eviction_policy(N, dtype),
         AHEAD=find_line(tuned.ahead, N, dtype, centred).ahead, DEPENDENT=dependent,
-        HAS_DTOTAL=has_dtotal, HAS_DW=has_dw, HAS_DB=has_db,
+        HAS_DTOTAL=has_dtotal, HAS_DW=has_dw, HAS_DB=has_db, VECTOR=vector,
         num_warps=tile.num_warps, maxnreg=line.registers,
     )  # fmt: skip
 
@@ -567,7 +587,7 @@ def _columns(
     strides = *operands.strides(dy), *operands.strides(x)
     parts, sums_launcher, block, dx_launcher = _prepare_columns(
         N, centred, w is not None, dtotal is not None, dw is not None, db is not None,
-        device.has_dependent_launch(x.device),
+        device.has_dependent_launch(x.device), operands.find_vector(x, strides[0], strides[2]),
     )  # fmt: skip
     c1 = torch.empty((M, parts), dtype=rstd.dtype, device=x.device)
     c2 = torch.empty_like(c1) if centred else c1
@@ -590,11 +610,14 @@ def _columns(
 @functools.cache
 def _prepare_columns(
     N: int, centred: bool, has_w: bool, has_dtotal: bool, has_dw: bool, has_db: bool,
-    dependent: bool,
+    dependent: bool, vector: int,
 ) -> tuple[int, Launcher, int, Launcher]:  # fmt: skip
     parts, length, step, step_warps = tables.row_sums(N)
     block, num_warps = tables.columns_backward(N)
-    common = {"CENTRED": centred, "HAS_W": has_w, "PARTS": parts, "DEPENDENT": dependent}
+    common = {
+        "CENTRED": centred, "HAS_W": has_w, "PARTS": parts, "DEPENDENT": dependent,
+        "VECTOR": vector,
+    }  # fmt: skip
     sums_launcher = Launcher(
         norm_row_sums_kernel, **common, LENGTH=length, BLOCK=step, num_warps=step_warps
     )

@@ -87,12 +87,19 @@ def rms_norm_resident_kernel(
     # for x and y, read or written once, so that w stays in L2
     EVICTION_POLICY: tl.constexpr = "evict_first",
     W_FIRST: tl.constexpr = False,   # load w before the reduction
+    # divides N and the row strides; a load of so many elements has 16 bytes
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """A tile of ROWS whole rows per program, read once. Registers: ROWS * BLOCK / (32 * num_warps)
     fp32 per thread."""
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     cols = tl.arange(0, BLOCK)
+    # VECTOR divides them, here in plain sight of the compiler
+    N = N // VECTOR * VECTOR
+    stride_x_row = stride_x_row // VECTOR * VECTOR
+    stride_residual_row = stride_residual_row // VECTOR * VECTOR
+    stride_y_row = stride_y_row // VECTOR * VECTOR
     col_mask = cols < N
     mask = (rows < M)[:, None] & col_mask[None, :]
     cols_wide = cols.to(tl.int64)
@@ -136,23 +143,28 @@ def _resident(
     mean: None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
     M, N = x.shape
-    rows, launcher = _prepare_resident(N, tuned, w is not None, residual is not None)
     x_strides = operands.strides(x)
+    added = x_strides if residual is None else operands.strides(residual)
+    rows, launcher = _prepare_resident(
+        N, x.dtype, tuned, w is not None, residual is not None,
+        operands.find_vector(x, x_strides[0], added[0]),
+    )  # fmt: skip
     launcher(
         (-(-M // rows),), x, x if residual is None else residual, y if total is None else total, y,
         x if w is None else w, rstd,
-        *x_strides, *(x_strides if residual is None else operands.strides(residual)), *y.stride(),
-        M, N, eps,
+        *x_strides, *added, *y.stride(), M, N, eps,
     )  # fmt: skip
 
 
 @functools.cache
-def _prepare_resident(N: int, tuned: DeviceClass, has_w: bool, add: bool) -> tuple[int, Launcher]:
-    tile = tables.resident(N, tuned=tuned)
+def _prepare_resident(
+    N: int, dtype: torch.dtype, tuned: DeviceClass, has_w: bool, add: bool, vector: int
+) -> tuple[int, Launcher]:
+    tile = tables.resident(N, dtype, tuned=tuned)
     return tile.rows, Launcher(
         rms_norm_resident_kernel, HAS_W=has_w, ADD=add, ROWS=tile.rows, BLOCK=tile.block,
-        EVICTION_POLICY=tables.eviction_policy(N, add=add), W_FIRST=tables.loads_w_first(N),
-        num_warps=tile.num_warps,
+        EVICTION_POLICY=tables.eviction_policy(N, dtype, add=add),
+        W_FIRST=tables.loads_w_first(N, dtype), VECTOR=vector, num_warps=tile.num_warps,
     )  # fmt: skip
 
 

@@ -124,6 +124,8 @@ def split_row_forward_kernel(
     BLOCK: tl.constexpr,      # columns of a chunk
     DEPENDENT: tl.constexpr,  # this kernel may start before the words are set to 0
     FULL: tl.constexpr,       # no column mask: N == CHUNKS * BLOCK
+    # divides N and the row strides; a load of so many elements has 16 bytes
+    VECTOR: tl.constexpr,
 ):  # fmt: skip
     """Rows g, g + groups, g + 2 groups, ... for one chunk of the columns.
 
@@ -138,6 +140,11 @@ def split_row_forward_kernel(
     chunk = ticket % CHUNKS
     cols = chunk * BLOCK + tl.arange(0, BLOCK)
     wide = cols.to(tl.int64)
+    # VECTOR divides them, here in plain sight of the compiler
+    N = N // VECTOR * VECTOR
+    stride_x_row = stride_x_row // VECTOR * VECTOR
+    stride_residual_row = stride_residual_row // VECTOR * VECTOR
+    stride_y_row = stride_y_row // VECTOR * VECTOR
     mask = tl.full([BLOCK], True, dtype=tl.int1) if FULL else cols < N
     count = tl.minimum(N - chunk * BLOCK, BLOCK).to(tl.float32)  # elements of this chunk
     chunks = tl.arange(0, CHUNKS_2)[None, :] + tl.zeros([COPIES, 1], dtype=tl.int32)
@@ -284,27 +291,30 @@ def split_forward(
         // shares.chunks,
     )
     added = operands.first_given(residual, x)
+    strides = *operands.strides(x), *operands.strides(added)
     launcher = _prepare(
-        shares, mean is not None, w is not None, b is not None, residual is not None, dependent
-    )
+        shares, mean is not None, w is not None, b is not None, residual is not None, dependent,
+        operands.find_vector(x, strides[0], strides[2]),
+    )  # fmt: skip
     launcher(
         (groups * shares.chunks,), x, added, operands.first_given(total, y), y,
         operands.first_given(w, x), operands.first_given(b, x),
         operands.first_given(mean, rstd), rstd, words[2:], words,
-        *operands.strides(x), *operands.strides(added), y.stride(0), M, N, eps, groups,
+        *strides, y.stride(0), M, N, eps, groups,
     )  # fmt: skip
 
 
 @functools.cache
 def _prepare(
-    shares: tables.SplitLaunch, centred: bool, has_w: bool, has_b: bool, add: bool, dependent: bool
-) -> Launcher:
+    shares: tables.SplitLaunch, centred: bool, has_w: bool, has_b: bool, add: bool, dependent: bool,
+    vector: int,
+) -> Launcher:  # fmt: skip
     chunks_2 = tables.next_power_of_2(shares.chunks)
     return Launcher(
         split_row_forward_kernel, CENTRED=centred, HAS_W=has_w, HAS_B=has_b, ADD=add,
         CHUNKS=shares.chunks, CHUNKS_2=chunks_2, COPIES=tables.copies(chunks_2, shares.num_warps),
         BLOCK=shares.block,
-        DEPENDENT=dependent, FULL=shares.full, num_warps=shares.num_warps,
+        DEPENDENT=dependent, FULL=shares.full, VECTOR=vector, num_warps=shares.num_warps,
         **device.dependent_launch_options(dependent),
     )  # fmt: skip
 

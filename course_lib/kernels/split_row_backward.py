@@ -127,6 +127,8 @@ def split_row_backward_kernel(
     DEPENDENT: tl.constexpr,
     HAS_DTOTAL: tl.constexpr, # add the gradient of the sum that was normalised
     HAS_DW: tl.constexpr, HAS_DB: tl.constexpr,   # db only for LayerNorm
+    # divides N and the row strides; a load of so many elements has 16 bytes
+    VECTOR: tl.constexpr,
 ):  # fmt: skip
     """Rows g, g + groups, g + 2 groups, ... for one chunk of the columns. Bytes: reads x and dy,
     writes dx (3 M N; 4 M N with dtotal)."""
@@ -140,11 +142,16 @@ def split_row_backward_kernel(
     chunk = ticket % CHUNKS
     cols = chunk * BLOCK + tl.arange(0, BLOCK)
     wide = cols.to(tl.int64)
+    # VECTOR divides them, here in plain sight of the compiler
+    N = N // VECTOR * VECTOR
+    stride_dy_row = stride_dy_row // VECTOR * VECTOR
+    stride_x_row = stride_x_row // VECTOR * VECTOR
+    stride_dx_row = stride_dx_row // VECTOR * VECTOR
     mask = cols < N
     chunks = tl.arange(0, CHUNKS_2)[None, :] + tl.zeros([COPIES, 1], dtype=tl.int32)
-    # w stays in registers only for RMSNorm. With LayerNorm's db as well, registers would spill
-    # (docs/kernels.md, "Launch tables").
-    KEEP_W: tl.constexpr = HAS_W and not CENTRED
+    # w stays in registers only for RMSNorm. With LayerNorm's db or with dtotal as well, registers
+    # would spill (docs/kernels.md, "Launch tables").
+    KEEP_W: tl.constexpr = HAS_W and not CENTRED and not HAS_DTOTAL
     w = 1.0
     if HAS_W:
         w = tl.load(w_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last")
@@ -294,16 +301,17 @@ def split_backward(
     # Word 0 is the ticket counter, word 1 is unused. Each row has a power of two of words, so they
     # need no mask.
     words, dependent = make_zeroed_words(2 + M * chunks_2, x.device)
+    strides = *operands.strides(dy), *operands.strides(x)
     launcher = _prepare(
         shares, mean is not None, w is not None, dtotal is not None, dw is not None,
-        db is not None, dependent,
+        db is not None, dependent, operands.find_vector(x, strides[0], strides[2]),
     )  # fmt: skip
     launcher(
         (groups * shares.chunks,), dy, x, operands.first_given(w, x),
         operands.first_given(mean, rstd), rstd, operands.first_given(dtotal, dy), dx,
         operands.first_given(dw_partial, rstd), operands.first_given(db_partial, rstd), words[2:],
         words,
-        *operands.strides(dy), *operands.strides(x), dx.stride(0), M, N, groups,
+        *strides, dx.stride(0), M, N, groups,
     )  # fmt: skip
     column_sums(dw_partial, db_partial, dw, db)
 
@@ -311,13 +319,14 @@ def split_backward(
 @functools.cache
 def _prepare(
     shares: tables.SplitLaunch, centred: bool, has_w: bool, has_dtotal: bool, has_dw: bool,
-    has_db: bool, dependent: bool,
+    has_db: bool, dependent: bool, vector: int,
 ) -> Launcher:  # fmt: skip
     chunks_2 = tables.next_power_of_2(shares.chunks)
     return Launcher(
         split_row_backward_kernel, CENTRED=centred, HAS_W=has_w, CHUNKS=shares.chunks,
         CHUNKS_2=chunks_2,
         COPIES=tables.copies(chunks_2, shares.num_warps), BLOCK=shares.block, DEPENDENT=dependent,
-        HAS_DTOTAL=has_dtotal, HAS_DW=has_dw, HAS_DB=has_db, num_warps=shares.num_warps,
+        HAS_DTOTAL=has_dtotal, HAS_DW=has_dw, HAS_DB=has_db, VECTOR=vector,
+        num_warps=shares.num_warps,
         **device.dependent_launch_options(dependent),
     )  # fmt: skip

@@ -2,7 +2,7 @@
 tile of TAIL columns.
 
 The persistent kernels of norm_backward.py give a row of 4097 columns a block of 8192 lanes, half of
-them idle. If the length of rows is not a multiple of 16 elements, every lane has its own
+them idle. If rows are not whole vectors of 16 bytes, every lane has its own
 instruction for each load and store. Here a row is a tile of BLOCK columns, all of them used, and a
 tile of TAIL columns, as in two_tiles.py. The rest is the persistent design: x and dy are read once,
 dw and db stay in registers, and each program writes one partial row.
@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import functools
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -52,6 +53,8 @@ def two_tiles_backward_kernel(
     DEPENDENT: tl.constexpr,  # the next kernel may start early
     HAS_DTOTAL: tl.constexpr, # add the gradient of the sum that was normalised
     HAS_DW: tl.constexpr, HAS_DB: tl.constexpr,   # db only for LayerNorm
+    # divides N and the row strides; a load of so many elements has 16 bytes
+    VECTOR: tl.constexpr,
 ):  # fmt: skip
     """Rows p, p + P, p + 2 P, ... for program p of P.
 
@@ -63,6 +66,11 @@ def two_tiles_backward_kernel(
     program = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
     tail_cols = BLOCK + tl.arange(0, TAIL)
+    # VECTOR divides them, here in plain sight of the compiler
+    N = N // VECTOR * VECTOR
+    stride_dy_row = stride_dy_row // VECTOR * VECTOR
+    stride_x_row = stride_x_row // VECTOR * VECTOR
+    stride_dx_row = stride_dx_row // VECTOR * VECTOR
     mask = tail_cols < N
     wide = cols.to(tl.int64)
     tail_wide = tail_cols.to(tl.int64)
@@ -134,9 +142,11 @@ def two_tiles_backward(
     Raises: ValueError if N is out of that range.
     """
     M, N = x.shape
+    strides = *operands.strides(dy), *operands.strides(x)
     tiles, launcher = _prepare(
-        N, tuned, mean is not None, w is not None, dtotal is not None, dw is not None,
+        N, x.dtype, tuned, mean is not None, w is not None, dtotal is not None, dw is not None,
         db is not None, device.has_dependent_launch(x.device),
+        operands.find_vector(x, strides[0], strides[2]),
     )  # fmt: skip
     programs = min(M, tiles.programs_per_multiprocessor * device.count_multiprocessors(x.device))
     dw_partial, db_partial = (operands.make_partials(programs, x, total) for total in (dw, db))
@@ -144,20 +154,20 @@ def two_tiles_backward(
         (programs,), dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd,
         operands.first_given(dtotal, dy), dx, operands.first_given(dw_partial, rstd),
         operands.first_given(db_partial, rstd),
-        *operands.strides(dy), *operands.strides(x), dx.stride(0), M, N,
+        *strides, dx.stride(0), M, N,
     )  # fmt: skip
     column_sums(dw_partial, db_partial, dw, db)
 
 
 @functools.cache
 def _prepare(
-    N: int, tuned: DeviceClass, centred: bool, has_w: bool, has_dtotal: bool, has_dw: bool,
-    has_db: bool, dependent: bool,
+    N: int, dtype: torch.dtype, tuned: DeviceClass, centred: bool, has_w: bool, has_dtotal: bool,
+    has_dw: bool, has_db: bool, dependent: bool, vector: int,
 ) -> tuple[tables.TwoTilesLaunch, Launcher]:  # fmt: skip
-    tiles = tables.two_tiles_backward(N, tuned=tuned)
+    tiles = tables.two_tiles_backward(N, dtype, tuned=tuned)
     return tiles, Launcher(
         two_tiles_backward_kernel, CENTRED=centred, HAS_W=has_w, BLOCK=tiles.block, TAIL=tiles.tail,
         STAGES=tiles.stages,
         DEPENDENT=dependent, HAS_DTOTAL=has_dtotal, HAS_DW=has_dw, HAS_DB=has_db,
-        num_warps=tiles.num_warps,
+        VECTOR=vector, num_warps=tiles.num_warps,
     )  # fmt: skip

@@ -348,6 +348,7 @@ def backward(
         N, 1, N, 1, N, M, N, groups, seed=seed, resident=resident, CENTRED=True, HAS_W=False,
         CHUNKS=3, CHUNKS_2=4,
         COPIES=2, BLOCK=16, DEPENDENT=False, HAS_DTOTAL=False, HAS_DW=True, HAS_DB=True,
+        VECTOR=1,
     )  # fmt: skip
     return outcome, [dx, partial[0].sum(0), partial[1].sum(0)]
 

@@ -88,9 +88,10 @@ def has_room_for(x: Tensor, chunks: int) -> bool:
 
 def _loads_whole_vectors(tensor: Tensor) -> bool:
     rows = tensor.shape[-1] if tensor.ndim == 1 else operands.row_stride(tensor)
+    vector = 16 // tensor.element_size()
     return (
-        tensor.shape[-1] % 16 == 0
-        and rows % 16 == 0
+        tensor.shape[-1] % vector == 0
+        and rows % vector == 0
         and tensor.stride(-1) == 1
         and tensor.data_ptr() % 16 == 0
     )

@@ -30,7 +30,7 @@ class Line(NamedTuple):
     above: int = 0  # columns; the row is longer
     longest: int = 1 << 62  # columns; the row has at most so many
     multiple: int = 1  # the row's columns are a multiple of this
-    # rows begin at multiples of 16 elements and are loaded in vectors; False: element by element
+    # rows are whole vectors of 16 bytes, and loaded in these; False: element by element
     aligned: bool | None = None
     power_of_two: bool | None = None
     dtype: torch.dtype | None = None
@@ -53,6 +53,12 @@ class Line(NamedTuple):
     source: str = ""  # a section of docs/kernels.md, or a file of course_lib/bench/results
 
 
+def has_whole_vectors(N: int, dtype: torch.dtype | None) -> bool:
+    """Return whether rows of N columns consist of whole vectors of 16 bytes. Without a dtype the
+    answer holds for every dtype: 16 has to divide N."""
+    return N % (16 if dtype is None else 16 // dtype.itemsize) == 0
+
+
 def find_line(
     table: tuple[Line, ...],
     N: int,
@@ -65,7 +71,14 @@ def find_line(
 
     Raises: LookupError if there is none, which is a mistake in the table.
     """
-    facts = N % 16 == 0, N & (N - 1) == 0, dtype, dtype and dtype.itemsize, centred, add
+    facts = (
+        has_whole_vectors(N, dtype),
+        N & (N - 1) == 0,
+        dtype,
+        dtype and dtype.itemsize,
+        centred,
+        add,
+    )
     for line in table:
         wanted = line.aligned, line.power_of_two, line.dtype, line.itemsize, line.centred, line.add
         if (

@@ -3,6 +3,9 @@ statistics."""
 
 from __future__ import annotations
 
+import functools
+from operator import or_
+
 import torch
 from torch import Tensor
 
@@ -19,6 +22,18 @@ def row_stride(x: Tensor) -> int:
 def strides(x: Tensor) -> tuple[int, ...]:
     """Return the elements from one row of a matrix to the next, and from one column to the next."""
     return x.stride() if x.shape[0] > 1 else (x.shape[1], x.stride(1))
+
+
+def find_vector(x: Tensor, *row_strides: int) -> int:
+    """Return VECTOR: how many elements have 16 bytes, if as many divide the length of x's rows and
+    all row strides. Otherwise, and where 16 divides them all, which Triton sees by itself, 1.
+
+    A kernel writes ``N // VECTOR * VECTOR`` for N, and the same for each row stride. Without it the
+    compiler would load rows of 1000 columns element by element.
+    """
+    numbers = functools.reduce(or_, row_strides, x.shape[-1])  # 2^k divides all if it divides this
+    vector = 16 // x.element_size()
+    return 1 if numbers % 16 == 0 or numbers % vector else vector
 
 
 def first_given(tensor: Tensor | None, stand_in: Tensor) -> Tensor:
