@@ -1,7 +1,7 @@
 """Exercise 15a: account for the bytes of five kernels.
 
 Each function stands for one way to compute a norm, and returns two whole numbers: the bytes that its kernels ask to read,
-and the bytes that they ask to write. Lesson 15 shows the kernels; they stand in course_lib/lessons/accounting.py.
+and the bytes that they ask to write. Lesson 15 shows the kernels; they stand in course_lib/lessons/lesson15/accounting.py.
 
 Count what each lane of each program loads and stores. A lane that is masked off asks for nothing. What comes from a cache
 counts like the rest. M and N are rows and columns, itemsize the bytes of a number of x, y, w, b and of all matrices. The

@@ -223,7 +223,7 @@ def test_a_picture_loads_when_it_is_touched():
 import sys, course_lib.lessons as lessons
 heavy = ("matplotlib", "ipywidgets", "course_lib.lessons.pictures", "course_lib.lessons.figures", "course_lib.grading.public", "course_lib.bench")
 print([name for name in sys.modules if name.startswith(heavy)])
-from course_lib.lessons.pictures.copy_map.model import make_data
+from course_lib.lessons.lesson00.copy_map.model import make_data
 print(callable(lessons.copy_map), [name for name in lessons._LAZY if not callable(getattr(lessons, name))])
 """  # noqa: E501
     said = subprocess.run(

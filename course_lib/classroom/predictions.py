@@ -10,7 +10,7 @@ import tomllib
 from course_lib.base import paths
 
 _MOST_BYTES = 1 << 20
-_FOLDER = paths.PACKAGE / "lessons" / "predictions"
+_LESSONS = paths.PACKAGE / "lessons"
 
 
 def read_surprises(data: bytes) -> dict[str, bool] | None:
@@ -37,7 +37,7 @@ def read_surprises(data: bytes) -> dict[str, bool] | None:
 def list_questions() -> dict[str, str]:
     """Return every question of the lessons, by id, in the order of the course."""
     questions = {}
-    for file in sorted(_FOLDER.glob("*.toml")):
+    for file in sorted(_LESSONS.glob("lesson*/predictions.toml")):
         for entry in tomllib.loads(file.read_text(encoding="utf-8")).get("prediction", []):
             questions[entry["id"]] = entry["question"]
     return questions

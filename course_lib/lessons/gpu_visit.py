@@ -38,15 +38,17 @@ from course_lib.kernels.launch import choice, device
 from course_lib.kernels.row_statistics import streamed_launch
 from course_lib.learner import progress
 from course_lib.lessons import own_kernels, own_launch, style
-from course_lib.lessons.figures import lesson05, lesson08, lesson13
-from course_lib.lessons.figures.lesson06 import H100
 from course_lib.lessons.kit.output import MovingPicture
-from course_lib.lessons.pictures.accuracy.model import OWN as STATISTICS
+from course_lib.lessons.lesson05 import figures as lesson05
+from course_lib.lessons.lesson05.accuracy.model import OWN as STATISTICS
+from course_lib.lessons.lesson06.figures import H100
+from course_lib.lessons.lesson08 import figures as lesson08
+from course_lib.lessons.lesson13 import figures as lesson13
+from course_lib.lessons.lesson13.sums import LENGTHS, read_stored_designs
+from course_lib.lessons.lesson14.loss_curves.widget import LossCurves, loss_curves
 from course_lib.lessons.pictures.chart.model import Series
 from course_lib.lessons.pictures.kernel_roofline.model import OWN as NORMS
 from course_lib.lessons.pictures.kernel_roofline.model import time_own
-from course_lib.lessons.pictures.loss_curves.widget import LossCurves, loss_curves
-from course_lib.lessons.sums import LENGTHS, read_stored_designs
 from course_lib.tuning.launch import MULTIPROCESSORS
 
 LESSONS = ("05", "08", "13", "14", "15")

@@ -1,9 +1,9 @@
 """``predict``: a question that the learner answers before the page does. Predictions are stored; a
 skipped question blocks nothing.
 
-The questions are in ``predictions/NN.toml``, one file per lesson, so that no cell of a page shows
-an answer. A lesson proves its answers in ``check`` cells: they compare ``find("03-digits").answer``
-with the computed value.
+The questions are in ``lessonNN/predictions.toml``, so that no cell of a page shows an answer. A
+lesson proves its answers in ``check`` cells: they compare ``find("03-digits").answer`` with the
+computed value.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from course_lib.lessons.live import VIEW
 from course_lib.lessons.panel_page import write_box, write_inline, write_markdown
 from course_lib.lessons.stylesheets import BOX_STYLE
 
-_FOLDER = Path(__file__).parent / "predictions"
+_FOLDER = Path(__file__).parent
 KINDS = ("number", "choice", "cells")
 Cells = Sequence[Sequence[int]]  # (row, column) of each cell
 # An expected number is called right, not close, if it is off by at most this part of the answer, or
@@ -107,7 +107,7 @@ class Question:
             if wrong:
                 raise CourseError(
                     f"prediction {self.id}: {words}. It stands in"
-                    f" {_FOLDER.name}/{self.id[:2]}.toml."
+                    f" lesson{self.id[:2]}/predictions.toml."
                 )
 
     def translate(self, translate: Translate) -> Question:
@@ -218,7 +218,7 @@ def read_lesson(lesson: str) -> dict[str, Question]:
 
     Raises: CourseError if a question is invalid.
     """
-    file = _FOLDER / f"{lesson}.toml"
+    file = _FOLDER / f"lesson{lesson}" / "predictions.toml"
     if not file.exists():
         return {}
     with file.open("rb") as opened:
@@ -238,10 +238,10 @@ def read_lesson(lesson: str) -> dict[str, Question]:
     for question in questions:
         if not re.fullmatch(rf"{lesson}-[a-z0-9-]+", question.id):
             raise CourseError(
-                f"{_FOLDER.name}/{file.name}: {question.id!r} does not begin with {lesson}-."
+                f"lesson{lesson}/{file.name}: {question.id!r} does not begin with {lesson}-."
             )
     if len({question.id for question in questions}) < len(questions):
-        raise CourseError(f"{_FOLDER.name}/{file.name}: two predictions have the same id.")
+        raise CourseError(f"lesson{lesson}/{file.name}: two predictions have the same id.")
     return {question.id: question for question in questions}
 
 

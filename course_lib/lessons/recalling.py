@@ -137,7 +137,7 @@ def choose_questions(
             raise CourseError(
                 _(
                     "no lesson before {lesson} has two predictions with the field `recall`; it"
-                    " stands in predictions/NN.toml."
+                    " stands in lessonNN/predictions.toml."
                 ).format(lesson=lesson)
             )
         chosen.append(min(candidates, key=functools.partial(rank, preferred_lesson)))

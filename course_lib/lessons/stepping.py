@@ -3,7 +3,7 @@ checks that cell at once.
 
 The cell's text is read and run in confined processes, like an exercise's file. The outcome is plain
 HTML, which needs no kernel when the notebook is opened again. The steps are defined in
-``steps/lessonNN.py``, their answers in the lessons' scripts.
+``lessonNN/steps.py``, their answers in the lessons' scripts.
 """
 
 from __future__ import annotations

@@ -328,9 +328,9 @@ step("01-columns")
 # kernel moves 2, a sixth of that.
 
 # %%
-from course_lib.lessons.figures import lesson01
+from course_lib.lessons.lesson01 import figures
 
-lesson01.show_traffic()
+figures.show_traffic()
 
 # %% tags=["check"]
 import torch
@@ -357,8 +357,8 @@ with Traffic() as traffic:
     y = deviation / torch.sqrt((deviation * deviation).mean(-1, keepdim=True) + 1e-5) * w + b
 assert torch.allclose(y, torch.nn.functional.layer_norm(x, (512,), w, b), atol=1e-5)
 moved = traffic.elements / x.numel()
-assert abs(moved - 12) < 0.1 and round(moved / 2, 1) == 6 == lesson01.count_traffic("operations") / 2
-assert lesson01.count_traffic("one kernel") == 2
+assert abs(moved - 12) < 0.1 and round(moved / 2, 1) == 6 == figures.count_traffic("operations") / 2
+assert figures.count_traffic("one kernel") == 2
 
 # %% [markdown]
 # ## Why normalise at all?
@@ -368,10 +368,10 @@ assert lesson01.count_traffic("one kernel") == 2
 # nothing is left. A norm after each layer sets the size back to 1.
 
 # %%
-lesson01.through_layers()
+figures.through_layers()
 
 # %% tags=["check"]
-sizes = lesson01.measure_sizes()
+sizes = figures.measure_sizes()
 assert 13_500 < 1.1**100 < 14_000
 assert np.isclose(sizes["each layer 1.1 times"][-1], 1.1**100) and sizes["each layer 0.9 times"][-1] < 1e-4
 assert np.allclose(sizes["1.1 times, then x / rms(x)"][1:], 1)
@@ -384,17 +384,17 @@ assert np.allclose(sizes["1.1 times, then x / rms(x)"][1:], 1)
 # channels. LayerNorm takes each token by itself, over its channels.
 
 # %%
-lesson01.shared_means(B=2, T=3, C=4)
+figures.shared_means(B=2, T=3, C=4)
 
 # %% tags=["check"]
 some = np.random.default_rng(1).standard_normal((2, 3, 4))
 louder = some.copy()
 louder[1, 2, 0] += 100
 touched = {}
-for name, axis in lesson01.NORMS.items():
+for name, axis in figures.NORMS.items():
     before, after = ((v - v.mean(axis=axis, keepdims=True)) / v.std(axis=axis, keepdims=True) for v in (some, louder))
     touched[name] = int((~np.isclose(before, after)).sum())
-    assert lesson01.count_means(name, 2, 3, 4) == some.mean(axis=axis).size
+    assert figures.count_means(name, 2, 3, 4) == some.mean(axis=axis).size
 assert touched == {"LayerNorm": 4, "BatchNorm": 6, "InstanceNorm": 3}
 as_torch = torch.from_numpy(some)
 ours = (some - some.mean(axis=-1, keepdims=True)) / some.std(axis=-1, keepdims=True)

@@ -201,9 +201,9 @@ assert np.isclose(((np.array([1, 1, 1, 1, 4]) / (20 / 8) ** 0.5) ** 2).mean(), 8
 predict("02-eps")
 
 # %% tags=["answer"]
-from course_lib.lessons.figures import lesson02
+from course_lib.lessons.lesson02 import figures
 
-lesson02.small_rows(eps=1e-5)
+figures.small_rows(eps=1e-5)
 
 # %% tags=["check"]
 ratio = {}
@@ -395,13 +395,13 @@ offer_hunt("01b")
 # apart the two are. Here are three rows.
 
 # %%
-rows = lesson02.ROWS
+rows = figures.ROWS
 apart = abs(reference.rms_norm(rows).y - reference.layer_norm(rows).y).max(axis=1)
 print("mean / standard deviation:", (abs(np.mean(rows, axis=1)) / np.std(rows, axis=1)).round(2))
 print("y differs by up to:       ", apart.round(2))
 
 # %% tags=["check"]
-table = np.array(lesson02.ROWS)
+table = np.array(figures.ROWS)
 centred = table - table.mean(axis=1, keepdims=True)
 assert np.allclose(reference.rms_norm(centred).y, reference.layer_norm(rows).y, rtol=0, atol=1e-12)
 off_centre = abs(table.mean(axis=1)) / table.std(axis=1)

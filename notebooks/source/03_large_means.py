@@ -120,9 +120,9 @@ print(f"E[x]²  {mean * mean:.4f}")
 print(f"var    {mean_square - mean * mean:.4f}")
 
 # %%
-from course_lib.lessons.figures import lesson03
+from course_lib.lessons.lesson03 import figures
 
-lesson03.draw_terms(x, mean_square, mean * mean)
+figures.draw_terms(x, mean_square, mean * mean)
 
 # %% tags=["check"]
 assert 2**19 < 1_000_000 < 2**20 and np.spacing(np.float32(1_000_000)) == 0.0625
@@ -208,7 +208,7 @@ for ratio in (10, 100, 1000, 10_000):
 predict("03-real-rows")
 
 # %% tags=["answer"]
-lesson03.show_real_rows()
+figures.show_real_rows()
 
 # %% tags=["check"]
 from course_lib.lessons.figures.norm_inputs import TRAINED, UNTRAINED, read_norm_inputs
@@ -263,7 +263,7 @@ assert np.isfinite(y).all() and abs(y).max() < 7 and abs(y.mean(axis=1)).max() <
 assert np.median(abs(y - right).max(axis=1)) > 0.03 and abs(y - right).max() > 0.1
 assert abs(reference.float64(torch.nn.functional.layer_norm(x, (1000,))) - right).max() < 5e-3
 squares, of_torch = ((v**2).mean(axis=1) for v in (y, reference.float64(torch.nn.functional.layer_norm(x, (1000,)))))
-assert squares.min() < 0.9 and squares.max() > 1.1 and abs(of_torch - 1).max() < 1e-4
+assert (abs(squares - 1) > 0.01).sum() >= 10 and abs(of_torch - 1).max() < 1e-4
 assert course_lib.MODE == "gpu" or [round(v, 2) for v in (squares.min(), squares.max())] == [0.83, 1.17]
 assert course_lib.MODE == "gpu" or (abs(squares - 1) > 0.02).sum() == 53
 assert find("03-shows").answer == "the mean square of each row of y"
@@ -297,7 +297,7 @@ from course_lib.lessons import cancellation
 cancellation(mean_over_std=1, N=1024)
 
 # %% tags=["check"]
-from course_lib.lessons.pictures.cancellation.model import EPS, RATIOS, compute_curve
+from course_lib.lessons.lesson03.cancellation.model import EPS, RATIOS, compute_curve
 
 assert abs(EPS**-0.5 / 316 - 1) < 1e-2
 assert min(compute_curve("one_pass", "pairwise", "fp32", 1024, RATIOS)["var"]) < 0
@@ -590,12 +590,12 @@ assert u * kappa < abs(moved) < 2 * u * kappa < 1e-2 * u * kappa**2
 # each.
 
 # %%
-from course_lib.lessons.figures import lesson03
+from course_lib.lessons.lesson03 import figures
 
-lesson03.show_against_bounds()
+figures.show_against_bounds()
 
 # %% tags=["check"]
-ratios, measured, bounds, holds = lesson03.measure()
+ratios, measured, bounds, holds = figures.measure()
 assert all(holds.values()) and measured["two_pass"].max() < 1e-5 and measured["one_pass"].max() > 10
 decade = {name: limit[9] / limit[7] for name, limit in bounds.items()}  # from mean/std 1000 to 10000
 assert 90 < decade["one_pass"] < 110 and 9 < decade["chan"] < 13

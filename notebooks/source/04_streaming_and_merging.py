@@ -69,7 +69,7 @@ def mean_of_both(n_a, mean_a, n_b, mean_b):
 step("04-share")
 
 # %% tags=["check"]
-from course_lib.lessons.pictures.merge_tree.model import DATA
+from course_lib.lessons.lesson04.merge_tree.model import DATA
 from course_lib.lessons.prediction import find
 from course_lib.norms import statistics
 

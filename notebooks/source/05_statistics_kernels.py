@@ -364,7 +364,7 @@ from course_lib.lessons import accuracy
 accuracy()
 
 # %% tags=["check"]
-from course_lib.lessons.pictures.accuracy.model import RATIOS, model
+from course_lib.lessons.lesson05.accuracy.model import RATIOS, model
 
 at = {round(ratio): index for index, ratio in enumerate(RATIOS)}
 state = model("var", n=512)
@@ -407,12 +407,12 @@ assert far_out["shifted"] > 50 * max(far_out["two_pass"], far_out["welford"])
 predict("05-short-rows")
 
 # %% tags=["answer"]
-from course_lib.lessons.figures import lesson05
+from course_lib.lessons.lesson05 import figures
 
-lesson05.show_stored_cost()
+figures.show_stored_cost()
 
 # %% tags=["check"]
-over = lesson05.read_stored_cost()
+over = figures.read_stored_cost()
 longest = {name: value for (name, N), value in over.items() if N == 262_144}
 assert longest["two_pass"] == max(longest.values()) > 1.9
 assert all(0.98 < value < 1.08 for name, value in longest.items() if name != "two_pass")
@@ -422,7 +422,7 @@ assert (
     f"{short['welford']:.2f} reads" in find("05-short-rows").why
     and f"the others {short['two_pass']:.2f}." in find("05-short-rows").why
 )
-assert f"{lesson05.read_stored_cost('fp16')['welford', 1024]:.2f} reads" in find("05-short-rows").why
+assert f"{figures.read_stored_cost('fp16')['welford', 1024]:.2f} reads" in find("05-short-rows").why
 assert find("05-short-rows").answer == "Welford"
 assert all(abs(over["shifted", N] - over["welford", N]) < 0.05 for N in (16_384, 65_536, 262_144))
 assert over["two_pass", 4096] < 1 < 1.9 < over["two_pass", 16_384]
@@ -509,7 +509,7 @@ for columns in (4096, 16_384, 262_144):
 
 # %% tags=["check"]
 assert round(50e6 / (4 * programs), -3) == 12_000
-fp16 = lesson05.read_stored_cost("fp16")  # half the bytes per column: the step comes later
+fp16 = figures.read_stored_cost("fp16")  # half the bytes per column: the step comes later
 assert fp16["two_pass", 16_384] < 1.2 < 1.8 < fp16["two_pass", 65_536]
 
 # %% [markdown]
@@ -542,9 +542,7 @@ for name, report in (("two passes", two_pass), ("Welford", welford)):
 assert two_pass.spill_bytes == 0 < welford.spill_bytes and N // (32 * 32) == 32 and 65_536 // (32 * 32) == 64
 streamed = compile_report(welford_kernel, [*pointers, N, 1, N], {"BLOCK": 2048}, num_warps=8)
 assert streamed.spill_bytes == 0
-assert (
-    lesson05.read_stored_cost()["resident_welford", 16_384] > 1.5 > 1 > lesson05.read_stored_cost()["resident", 16_384]
-)
+assert figures.read_stored_cost()["resident_welford", 16_384] > 1.5 > 1 > figures.read_stored_cost()["resident", 16_384]
 
 # %% [markdown]
 # Welford spills: registers are written out to memory and read back. Streamed, with a block of 2048,
@@ -598,9 +596,9 @@ if course_lib.MODE == "cpu":  # what a compiler makes of it is its own affair
 import numpy as np
 from course_lib.bench import measurement
 from course_lib.bench.row_statistics import KIND
-from course_lib.lessons.figures import lesson05
+from course_lib.lessons.lesson05 import figures
 
-fp32, fp16 = (lesson05.read_stored_cost(dtype) for dtype in ("fp32", "fp16"))
+fp32, fp16 = (figures.read_stored_cost(dtype) for dtype in ("fp32", "fp16"))
 
 
 others = [over for (provider, N), over in fp32.items() if N == 262_144 and provider != "two_pass"]

@@ -101,7 +101,7 @@ step("06-tree")
 # steps in a tree: 70 steps, and in 63 of them no thread needs another.
 
 # %% tags=["check"]
-from course_lib.lessons.pictures.reduction_tree.model import model as reduction
+from course_lib.lessons.lesson06.reduction_tree.model import model as reduction
 
 sixteen = reduction(np.arange(1, 17), threads=8)
 assert [step_made.kind for step_made in sixteen.steps] == ["own"] + 3 * ["shared"]
@@ -420,16 +420,14 @@ assert round(4 * 132 * N * 2 / 1e6, 1) == 8.7  # four programs on each multiproc
 predict("06-faster")
 
 # %% tags=["answer"]
-from course_lib.lessons.figures import lesson06
+from course_lib.lessons.lesson06 import figures
 
-lesson06.norms_on_the_roofline(times)
+figures.norms_on_the_roofline(times)
 
 # %% tags=["check"]
-assert lesson06.INTENSITY["LayerNorm"] == 7 / 4 == 1.75 and lesson06.INTENSITY["LayerNorm, op by op"] == 7 / 16
-assert lesson06.H100.ridge == 20 == H100_FLOPS / 3.35e12 and find("06-faster").answer == "hardly at all"
-assert (
-    torch.finfo(torch.float16).max == 65504 and max(lesson06.INTENSITY.values()) < 20 and 290 < 989e12 / 3.35e12 < 300
-)
+assert figures.INTENSITY["LayerNorm"] == 7 / 4 == 1.75 and figures.INTENSITY["LayerNorm, op by op"] == 7 / 16
+assert figures.H100.ridge == 20 == H100_FLOPS / 3.35e12 and find("06-faster").answer == "hardly at all"
+assert torch.finfo(torch.float16).max == 65504 and max(figures.INTENSITY.values()) < 20 and 290 < 989e12 / 3.35e12 < 300
 
 # %% [markdown]
 # ## Your turn
@@ -562,9 +560,9 @@ assert 7 > flop[0] > flop[1] > flop[2] > 5 and flop[2] < 5.6
 # *longer* of the two, not their sum.
 
 # %%
-from course_lib.lessons.figures import lesson06
+from course_lib.lessons.lesson06 import figures
 
-lesson06.call_or_bytes(bandwidth=2.81e12)
+figures.call_or_bytes(bandwidth=2.81e12)
 
 # %% tags=["check"]
 

@@ -149,9 +149,9 @@ assert spread == {False: [62, 2], True: [2, 2]}
 predict("07-tuned")
 
 # %% tags=["answer"]
-from course_lib.lessons.figures import lesson07
+from course_lib.lessons.lesson07 import figures
 
-lesson07.show_unmasked_variance()
+figures.show_unmasked_variance()
 
 
 # %% tags=["check"]
@@ -181,10 +181,10 @@ def measure_variance(x: np.ndarray, BLOCK: int) -> np.ndarray:
 means, pad = np.arange(11), -1000 % 64
 assert pad == 24 and -1000 % 8 == 0
 for block, law in ((8, np.ones(11)), (64, 1 + pad * means**2 / 1000)):
-    assert np.allclose(measure_variance(lesson07.make_rows(), block), law, rtol=1e-4)
-    assert np.allclose(lesson07.find_unmasked_variance(lesson07.make_rows(), block), law, rtol=1e-9)
+    assert np.allclose(measure_variance(figures.make_rows(), block), law, rtol=1e-4)
+    assert np.allclose(figures.find_unmasked_variance(figures.make_rows(), block), law, rtol=1e-9)
 assert round(law[5], 2) == 1.6 and find("07-tuned").answer == "1.6, as with 64"
-assert np.allclose(measure_variance(lesson07.make_rows(), 512), law, rtol=1e-4)
+assert np.allclose(measure_variance(figures.make_rows(), 512), law, rtol=1e-4)
 assert triton.language.core.TRITON_MAX_TENSOR_NUMEL == 2**20
 for N, mean, passes in ((1024, 10.0, True), (1000, 0.0, True), (1000, 10.0, False)):
     x = mean + np.random.default_rng(2).standard_normal((4, N))

@@ -169,15 +169,15 @@ assert occupancy("sm_90", 160, 0, 4) == 4 * 3 == 12 and 128 * 160 * 3 < 65536 < 
 # measured now.
 
 # %%
-from course_lib.lessons.figures import lesson08
+from course_lib.lessons.lesson08 import figures
 
-lesson08.show_forward_cost()
+figures.show_forward_cost()
 
 # %% tags=["check"]
 from course_lib.bench import forward, measurement
 
 shown = measurement.stored("forward").only(forward.COLUMNS)
-stored = {(row["provider"], row["N"]): row for row in lesson08.list_costs(shown)}
+stored = {(row["provider"], row["N"]): row for row in figures.list_costs(shown)}
 times = {N: stored["blocked", N]["us"] / stored["resident", N]["us"] for name, N in stored if name == "resident"}
 assert [round(times[N], 2) for N in (8192, 1024)] == [1.22, 1.04] and stored["resident", 8192]["M"] == 4096
 assert [round(stored[name, 8192]["us"], 1) for name in ("blocked", "resident")] == [59.3, 48.7]
@@ -474,11 +474,11 @@ ladder("08")
 
 # %% tags=["values"]
 from course_lib.bench import forward, measurement
-from course_lib.lessons.figures import lesson08
+from course_lib.lessons.lesson08 import figures
 
 us = {
     (row["provider"], row["N"]): row["us"]
-    for row in lesson08.list_costs(measurement.stored("forward").only(forward.COLUMNS))
+    for row in figures.list_costs(measurement.stored("forward").only(forward.COLUMNS))
 }
 ratios = {N: us["blocked", N] / us["resident", N] for N in (256, 4096, 8192, 16_384, 32_768)}
 values = {

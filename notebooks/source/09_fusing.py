@@ -56,7 +56,7 @@ from course_lib.lessons import predict, step
 import numpy as np
 
 from course_lib.kernels.launch import tables
-from course_lib.lessons.pictures.bytes_moved.model import model
+from course_lib.lessons.lesson09.bytes_moved.model import model
 from course_lib.lessons.norm_times import stored_norm_times
 from course_lib.lessons.prediction import find
 from course_lib.norms import reference
@@ -293,11 +293,11 @@ step("09-add")
 predict("09-time")
 
 # %% tags=["answer"]
-from course_lib.lessons.figures import lesson09
+from course_lib.lessons.lesson09 import figures
 from course_lib.lessons.norm_times import count_loads_per_row, norm_times
 
 times = norm_times(1024, 4096, 16384)  # of your GPU if you have one, else of the stored H100
-lesson09.show_fused_cost(times)
+figures.show_fused_cost(times)
 
 # %% tags=["check"]
 stored = stored_norm_times()

@@ -140,8 +140,8 @@ from course_lib.lessons import projection
 projection()
 
 # %% tags=["check"]
-from course_lib.lessons.pictures.projection.model import model, push
-from course_lib.lessons.pictures.projection.model import row as row_of
+from course_lib.lessons.lesson10.projection.model import model, push
+from course_lib.lessons.lesson10.projection.model import row as row_of
 
 x_3 = row_of(60, mean=0.5, std=1.0)
 for mean, std in ((-1.5, 1.0), (0.5, 3.0), (2.0, 0.1)):
@@ -492,14 +492,14 @@ review_predictions("10")
 # Here are the three terms as matrices, for the row `2 -1 3 .5`.
 
 # %%
-from course_lib.lessons.figures import lesson10
+from course_lib.lessons.lesson10 import figures
 
 four = np.array([2, -1, 3, 0.5])
-lesson10.show_three_paths(four)
+figures.show_three_paths(four)
 
 # %% tags=["check"]
 h = 1e-6
-parts = lesson10.split_jacobian(four)
+parts = figures.split_jacobian(four)
 J = sum(parts)
 
 
@@ -641,10 +641,10 @@ assert [name for name in MISTAKES if measure_mistake(name, ones=False) < 1e-9] =
 # row with standard deviation 0.0001 comes out at 0.03, not at 1, and stretching it changes y.
 
 # %%
-lesson10.show_let_through(eps=1e-5)
+figures.show_let_through(eps=1e-5)
 
 # %% tags=["check"]
-stds, shares = lesson10.measure_let_through(eps=1e-5)
+stds, shares = figures.measure_let_through(eps=1e-5)
 assert np.allclose(shares, 1e-5 / (stds**2 + 1e-5))
 unit_row = np.array([1.0, -1, 1, -1, 1, -1, 1, -1])  # mean 0, standard deviation 1
 other = np.array([1.0, 1, -1, -1, 1, 1, -1, -1])  # at a right angle to 1 and to the row

@@ -48,11 +48,11 @@ missing_term(mystery=1)
 # agrees.
 
 # %% tags=["check"]
-from course_lib.lessons.pictures.missing_term.model import TERMS, name_cause, size
-from course_lib.lessons.pictures.missing_term.model import model as mistake
+from course_lib.lessons.lesson11.missing_term.model import TERMS, name_cause, size
+from course_lib.lessons.lesson11.missing_term.model import model as mistake
 from course_lib.lessons.prediction import find
 
-from course_lib.lessons.pictures.missing_term.model import MYSTERIES
+from course_lib.lessons.lesson11.missing_term.model import MYSTERIES
 
 state = mistake("layer_norm", MYSTERIES[0])
 assert np.allclose(state.error, state.c1 * state.rstd * state.xhat) and MYSTERIES[0] == "c1"
@@ -272,14 +272,14 @@ step("11-taken-out-first")
 predict("11-bf16")
 
 # %% tags=["answer"]
-from course_lib.lessons.figures import lesson11
+from course_lib.lessons.lesson11 import figures
 
-lesson11.show_saved_statistics()
+figures.show_saved_statistics()
 
 # %% tags=["check"]
-from course_lib.lessons.figures import lesson11
+from course_lib.lessons.lesson11 import figures
 
-ratios, cost, one_rounding = lesson11.measure_saved_statistics()
+ratios, cost, one_rounding = figures.measure_saved_statistics()
 at = {name: dict(zip(ratios, values, strict=True)) for name, values in cost.items()}
 assert find("11-bf16").answer == 8 and 0.06 < at["bf16"][100] < 0.10 and 0.0015 < one_rounding < 0.0025
 assert max(cost["fp32"]) < one_rounding / 10 and min(cost["bf16"]) > one_rounding / 2
@@ -288,11 +288,11 @@ assert 2 < at["bf16"][1000] < 3  # more than twice as large as dx
 assert 1e-6 < at["fp32"][100] < 1.2e-6 and 1.2e-5 < at["fp32"][1000] < 1.4e-5
 
 # one row at mean/std = 100: nearly all of the error is on the line, where the algebra says
-rows, dy_rows = lesson11.make_far_rows(100)
+rows, dy_rows = figures.make_far_rows(100)
 exact = reference.layer_norm(rows, eps=eps)
 shift = (exact.mean - reference.float64(torch.tensor(exact.mean).bfloat16())) * exact.rstd  # of xhat
 r = int(np.abs(shift).argmax())
-error = (lesson11.compute_dx(rows, dy_rows, torch.bfloat16) - reference.layer_norm_vjp(dy_rows, rows, eps=eps).dx)[r]
+error = (figures.compute_dx(rows, dy_rows, torch.bfloat16) - reference.layer_norm_vjp(dy_rows, rows, eps=eps).dx)[r]
 slope, height = (exact.y[r] * error).mean() / (exact.y[r] ** 2).mean(), error.mean()
 c1, c2, s = (exact.y[r] * dy_rows[r]).mean(), dy_rows[r].mean(), shift[r]
 assert np.isclose(slope, -s * c2 * exact.rstd[r], rtol=0.05, atol=2e-3)
@@ -529,12 +529,12 @@ ladder("11")
 # For each mistake, the shares of its squared error along 1, along xhat and in neither.
 
 # %%
-from course_lib.lessons.figures import lesson11
+from course_lib.lessons.lesson11 import figures
 
-lesson11.show_marks()
+figures.show_marks()
 
 # %% tags=["check"]
-for term, shares in lesson11.measure_marks().items():
+for term, shares in figures.measure_marks().items():
     assert np.isclose(sum(shares), 1), term
     off_line = term in (TERMS["layer_norm"]["rstd"], TERMS["layer_norm"]["w"])
     assert (shares[2] > 0.999) if off_line else (shares[2] < 1e-9), term
@@ -573,7 +573,7 @@ assert list_seen("y.sum(), random w") == everything[:4]
 # anew, loaded, and loaded with c1 and c2 in one `tl.reduce` over a pair.
 
 # %%
-from course_lib.lessons.dx_compiled import count_waits
+from course_lib.lessons.lesson11.dx_compiled import count_waits
 
 for name, (waits, exchanges) in count_waits().items():
     print(f"{name:>23}: {waits:2} waits of all warps, {exchanges} exchanges between threads")
@@ -596,7 +596,7 @@ assert anew_exchanges == 2 * twice_exchanges == 2 * once_exchanges
 # for three kinds of dy? After 11a, say `yours=True` to see your own kernel.
 
 # %%
-from course_lib.lessons.dx_compiled import count_loads
+from course_lib.lessons.lesson11.dx_compiled import count_loads
 
 for name, (row, col) in {"packed": (8192, 1), "expanded": (0, 0), "transposed": (1, 4096)}.items():
     print(f"{name:>10} dy: loads by bytes for each thread {count_loads(row, col, yours=False)}")

@@ -89,7 +89,7 @@ predict("12-totals")
 # %% tags=["check"]
 import itertools
 
-from course_lib.lessons.steps.lesson12 import find_total
+from course_lib.lessons.lesson12.steps import find_total
 
 totals = {find_total(order) for order in set(itertools.permutations([0, 0, 1, 1, 2, 2, 3, 3]))}
 assert len(totals) == find("12-totals").answer == 15 and min(totals) == 1
@@ -122,7 +122,7 @@ predict("12-lucky")
 # %% tags=["answer"]
 from itertools import permutations
 
-from course_lib.lessons.steps.lesson12 import find_total
+from course_lib.lessons.lesson12.steps import find_total
 
 orders = set(permutations([0, 0, 1, 1, 2, 2, 3, 3]))
 print(sum(find_total(order) == 1111 for order in orders), "of", len(orders), "orders give 1111")
@@ -322,9 +322,9 @@ step("12-barrier")
 # of its own. Row r adds into buffer `r % GROUP`, and a second kernel adds up the buffers.
 
 # %%
-from course_lib.lessons.figures import lesson12
+from course_lib.lessons.lesson12 import figures
 
-lesson12.show_shared_buffers(M=4, GROUP=2)
+figures.show_shared_buffers(M=4, GROUP=2)
 
 # %% tags=["check"]
 grouped = interleaved(locks.grouped_kernel, (4,), *locks.make_buffers(4, 2, float("nan")), GROUP=2, seeds=range(20))

@@ -50,7 +50,7 @@ def dw_kernel(dy_ptr, xhat_ptr, dw_ptr, lock_ptr, BLOCK: tl.constexpr):
 # three numbers of `dw` from each.
 
 # %%
-from course_lib.lessons.sums import run_dw
+from course_lib.lessons.lesson13.sums import run_dw
 
 first, second = (run.result("dw") for run in run_dw(dw_kernel, seeds=[0, 1]))
 print([f"{value:.7f}" for value in first[:3]])
@@ -58,7 +58,7 @@ print([f"{value:.7f}" for value in second[:3]])
 print((first != second).sum(), "of", len(first), "numbers differ")
 
 # %% tags=["check"]
-from course_lib.lessons.sums import COLUMNS, count_results, draw
+from course_lib.lessons.lesson13.sums import COLUMNS, count_results, draw
 
 import numpy as np
 
@@ -109,7 +109,7 @@ predict("13-orders")
 assert count_results(run_dw(dw_kernel), "dw") == find("13-orders").answer
 import itertools
 
-from course_lib.lessons.sums import COLUMNS, draw
+from course_lib.lessons.lesson13.sums import COLUMNS, draw
 
 products = np.multiply(*(part.numpy() for part in draw(6, COLUMNS)))
 sums = {
@@ -137,7 +137,7 @@ predict("13-wider")
 from itertools import permutations
 
 import numpy as np
-from course_lib.lessons.sums import COLUMNS, draw
+from course_lib.lessons.lesson13.sums import COLUMNS, draw
 
 products = np.multiply(*(part.numpy() for part in draw(6, COLUMNS)))  # six rows of dy * xhat
 for dtype in (np.float32, np.float64):
@@ -201,9 +201,9 @@ assert bytes_of_partials / bytes_of_x == 4
 # design. In the picture (j, c) is the program of column block j and chunk c.
 
 # %%
-from course_lib.lessons.figures import lesson13
+from course_lib.lessons.lesson13 import figures
 
-lesson13.show_chunks()
+figures.show_chunks()
 
 # %% [markdown]
 # A program walks in steps of BLOCK_M rows, a tile at a time. Take chunks of 5 rows and BLOCK_M = 4.
@@ -247,7 +247,7 @@ step("13-chunk")
 # bit by bit.
 
 # %%
-from course_lib.lessons.sums import count_results, run_two_stage
+from course_lib.lessons.lesson13.sums import count_results, run_two_stage
 
 print(count_results(run_two_stage(5), "dw_partial", "db_partial"), "result in 20 orders")
 
@@ -258,13 +258,13 @@ print(count_results(run_two_stage(5), "dw_partial", "db_partial"), "result in 20
 # result in all 20 orders, and another cut gives another one.
 
 # %%
-from course_lib.lessons.sums import sum_partials
+from course_lib.lessons.lesson13.sums import sum_partials
 
 of_five, of_four = (sum_partials(run_two_stage(rows, seeds=[0])[0]) for rows in (5, 4))
 print((of_five != of_four).sum(), "of", len(of_five), "numbers of dw differ")
 
 # %% tags=["check"]
-from course_lib.lessons.sums import compute_gradients
+from course_lib.lessons.lesson13.sums import compute_gradients
 
 want = compute_gradients()
 assert count_results(run_two_stage(5), "dw_partial", "db_partial") == 1
@@ -315,7 +315,7 @@ from course_lib.lessons import persistent_walk
 persistent_walk(M=11, P=3, ROWS=2)
 
 # %% tags=["check"]
-from course_lib.lessons.pictures.persistent_walk.model import MOST_ROWS
+from course_lib.lessons.lesson13.persistent_walk.model import MOST_ROWS
 
 assert MOST_ROWS >= 11
 tiles = list(range(1, -(-11 // 2), 3))
@@ -350,7 +350,7 @@ step("13-walk")
 # too: nobody has set its place to 0 before, and stage two adds up all P rows.
 
 # %% tags=["check"]
-from course_lib.lessons.sums import run_persistent
+from course_lib.lessons.lesson13.sums import run_persistent
 
 spare = run_persistent(7, seeds=[0])[0].result("dw_partial")  # 10 rows are 5 tiles, so two programs have none
 assert (spare[5:] == 0).all() and np.isfinite(spare).all()
@@ -376,7 +376,7 @@ assert round(100 * 16 * 4096 * 8192 / (3 * 4096 * 8192 * 2)) == 267
 predict("13-gpus")
 
 # %% tags=["answer"]
-from course_lib.lessons.sums import run_persistent, sum_partials
+from course_lib.lessons.lesson13.sums import run_persistent, sum_partials
 
 two, three = run_persistent(2), run_persistent(3)
 print("P = 2:", count_results(two, "dx", "dw_partial", "db_partial"), "result in 20 orders")
@@ -407,10 +407,10 @@ assert np.abs(sum_partials(two[0]) - want.dw).max() < 1e-5
 predict("13-waits")
 
 # %% tags=["answer"]
-from course_lib.lessons.sums import measure_designs
+from course_lib.lessons.lesson13.sums import measure_designs
 
 measured = measure_designs()
-lesson13.show_designs(measured)
+figures.show_designs(measured)
 
 # %% tags=["check"]
 from course_lib.bench import measurement
@@ -516,7 +516,7 @@ ladder("13")
 # launches that the course uses. Once you have begun 13b, your kernel stands beside the course's.
 
 # %% varies={"gpu": "the registers depend on the Triton of that machine", "solved": "your kernel stands beside the course's"}
-from course_lib.lessons.sums import list_registers
+from course_lib.lessons.lesson13.sums import list_registers
 
 for columns in (1024, 4096, 8192):
     for name, (registers, spilled) in list_registers(columns).items():
@@ -542,7 +542,7 @@ assert [tile.rows * tile.block // (32 * tile.num_warps) for tile in tiles] == [3
 # they agree, and nothing about time.
 
 # %%
-from course_lib.lessons.sums import compare_designs
+from course_lib.lessons.lesson13.sums import compare_designs
 
 for design, error in compare_designs().items():
     print(f"{design:10}: largest error {error:.0e}")

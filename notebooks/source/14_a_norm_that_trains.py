@@ -42,12 +42,12 @@ transformer.show(transformer.fables()[:487])
 # below). What passes is used, else the course's part.
 
 # %% varies={"solved": "it names your own kernels"}
-from course_lib.lessons.figures import lesson14
+from course_lib.lessons.lesson14 import figures
 from course_lib.lessons.own_kernels import gather_norm
 
 norm = gather_norm()
 print(norm)
-lesson14.show_parts(norm.parts)
+figures.show_parts(norm.parts)
 
 # %% [markdown]
 # `norm.Module` is a `torch.nn.LayerNorm` whose forward and backward are these four parts.
@@ -161,7 +161,7 @@ assert 0 < of_nudged.max() < 0.2 and gaps.max() < 100 * of_nudged.max()
 # one returns `(wdy - xhat * c1 - c2) * rstd`.
 
 # %%
-from course_lib.lessons.broken_norms import norm_with
+from course_lib.lessons.lesson14.broken_norms import norm_with
 
 bugs = {
     "wrong sign of c1": norm_with(lambda wdy, xhat, c1, c2, rstd: (wdy + xhat * c1 - c2) * rstd),
@@ -231,7 +231,7 @@ for bug, (low, high) in zip(bugs, ((1.6, 2.0), (0.02, 0.15), (-0.04, 0.002)), st
 # `backward()`.
 
 # %%
-from course_lib.lessons.wiring import draw
+from course_lib.lessons.lesson14.wiring import draw
 from course_lib.norms.launchers import launch_backward, launch_forward
 
 data, g = draw(12, 6, seed=1), draw(12, 10, seed=2)
@@ -293,7 +293,7 @@ assert all(torch.allclose(a, t, rtol=1e-4, atol=1e-4) for a, t in zip(got, true,
 # around the norm.
 
 # %%
-from course_lib.lessons.wiring import differentiate_twice
+from course_lib.lessons.lesson14.wiring import differentiate_twice
 
 true = differentiate_twice(lambda x, w, b: torch.nn.functional.layer_norm(x, (10,), w, b))
 twice = differentiate_twice(lambda x, w, b: Bare.apply(x, w, b, 1e-5))
@@ -345,7 +345,7 @@ assert torch.allclose(mine, true, rtol=1e-3, atol=1e-3)
 # own norms have right second derivatives.
 
 # %% tags=["check"]
-from course_lib.lessons.wiring import differentiate_twice
+from course_lib.lessons.lesson14.wiring import differentiate_twice
 from torch.autograd.function import once_differentiable
 
 
@@ -402,7 +402,7 @@ step("14-returned")
 # matrices more than it needs, because each operation saves for itself.
 
 # %%
-from course_lib.lessons.wiring import count_kept_bytes
+from course_lib.lessons.lesson14.wiring import count_kept_bytes
 
 
 def typed(x, w, b):
@@ -414,7 +414,7 @@ for name, one in {"Bare": lambda x, w, b: Bare.apply(x, w, b, 1e-5), "typed": ty
     print(f"{name:6} keeps {count_kept_bytes(one, 64, 1024):,} bytes beyond x, w and b")
 
 # %% tags=["check"]
-from course_lib.lessons.wiring import count_kept_bytes
+from course_lib.lessons.lesson14.wiring import count_kept_bytes
 
 
 def typed_again(x, w, b):
@@ -444,7 +444,7 @@ assert count_kept_bytes(typed_again, 64, 1024) >= 2 * 64 * 1024 * 4
 # takes the stride between rows, and reads the N elements of a row one after the other.
 
 # %%
-from course_lib.lessons.wiring import LOSSES, find_dy_strides
+from course_lib.lessons.lesson14.wiring import LOSSES, find_dy_strides
 
 for name, loss_of in LOSSES.items():
     print(f"{name:21} dy has strides {find_dy_strides(loss_of)}")
@@ -454,13 +454,13 @@ for name, loss_of in LOSSES.items():
 # row stands for all rows with a row stride of 0.
 
 # %%
-from course_lib.lessons.wiring import is_right
+from course_lib.lessons.lesson14.wiring import is_right
 
 for name, loss_of in LOSSES.items():
     print(f"{name:21} {'right' if is_right(Bare, loss_of) else 'wrong'}")
 
 # %% tags=["check"]
-from course_lib.lessons.wiring import Packed, is_right
+from course_lib.lessons.lesson14.wiring import Packed, is_right
 
 assert find_dy_strides(LOSSES["y.sum()"]) == (0, 0) and find_dy_strides(LOSSES["(y.t() * g).sum()"]) == (1, 12)
 assert sum(is_right(Bare, loss_of) for loss_of in LOSSES.values()) == 2
@@ -515,7 +515,7 @@ step("14-back")
 # story of a library that did this.)
 
 # %%
-from course_lib.lessons.wiring import OverDy, find_gradients
+from course_lib.lessons.lesson14.wiring import OverDy, find_gradients
 
 x = draw(12, 10, seed=6)
 behind = {"norm(x)": lambda y, x: (y * g).sum(), "norm(x) + x": lambda y, x: ((y + x) * g).sum()}
@@ -524,7 +524,7 @@ for name, loss_of in behind.items():
     print(f"{name:12} gradient of x off by {(found[0] - wanted[0]).abs().max():.0e}")
 
 # %% tags=["check"]
-from course_lib.lessons.wiring import OverDy, find_gradients
+from course_lib.lessons.lesson14.wiring import OverDy, find_gradients
 
 x = draw(12, 10, seed=6)
 (alone, *_), (want_alone, *_) = find_gradients(OverDy, lambda y, x: (y * g).sum(), x)
@@ -544,13 +544,13 @@ assert torch.allclose(block, 2 * want_alone, atol=1e-4)
 predict("14-gradcheck")
 
 # %% tags=["answer"]
-from course_lib.lessons.wiring import find_who_sees_what
+from course_lib.lessons.lesson14.wiring import find_who_sees_what
 
 table = find_who_sees_what()
-lesson14.show_seen(table)
+figures.show_seen(table)
 
 # %% tags=["check"]
-from course_lib.lessons.wiring import find_who_sees_what, list_tests
+from course_lib.lessons.lesson14.wiring import find_who_sees_what, list_tests
 
 table = find_who_sees_what()
 assert all(test(Packed) for test in list_tests().values()), "a test that fails the right Function is no test"
@@ -597,7 +597,7 @@ predict("14-compiled")
 from course_lib.bench import measurement
 
 measured = measurement.stored("training")
-lesson14.show_speed(measured)
+figures.show_speed(measured)
 
 # %% tags=["check"]
 per_second = {(r["norm"], r["provider"], r["compiled"]): r["tokens_per_s"] for r in measured.rows}
@@ -633,7 +633,7 @@ assert measured.rows[0]["M"] == 16384
 
 # %%
 profiled = measurement.stored("profile")
-lesson14.show_profile(profiled)
+figures.show_profile(profiled)
 
 # %% tags=["check"]
 profiled = measurement.stored("profile")
@@ -651,7 +651,7 @@ for size, norm, mode in {(r["size"], r["norm"], r["mode"]) for r in profiled.row
 ours, torchs = (steps["small", "layer_norm", provider, "eager"] for provider in ("ours", "torch"))
 assert ours["idle_ms"] > 1.5 * torchs["idle_ms"]
 assert (SIZE := profiled.rows[-1])["size"] == "wide" and (SIZE["M"], SIZE["N"]) == (8192, 4096)
-costs = lesson14.find_host_costs()
+costs = figures.find_host_costs()
 assert costs["ours"] > 3 * costs["torch"]
 
 # %% [markdown]
@@ -711,7 +711,7 @@ def _(x, w, b, eps):
 
 
 # %%
-from course_lib.lessons.wiring import find_lie
+from course_lib.lessons.lesson14.wiring import find_lie
 
 fixed = w.detach(), b.detach(), 1e-5
 for dtype in (torch.float32, torch.float16):
@@ -769,7 +769,7 @@ def seen(x: torch.Tensor) -> torch.Tensor:
 
 
 # %%
-from course_lib.lessons.wiring import list_operations_around
+from course_lib.lessons.lesson14.wiring import list_operations_around
 
 opaque.register_fake(torch.empty_like)
 for operator in (opaque, seen):
@@ -828,7 +828,7 @@ assert torch.allclose(leaf.grad, expected.grad, atol=1e-4)
 # fp16 training uses it, 64 rows add up to 262144.
 
 # %%
-from course_lib.lessons.wiring import Packed, Tidied
+from course_lib.lessons.lesson14.wiring import Packed, Tidied
 
 half, scale = draw(64, 10, seed=7).half().requires_grad_(), 4096.0
 for Function in (Packed, Tidied):
@@ -909,10 +909,10 @@ assert "inplace operation" in said
 
 # %% tags=["values"]
 from course_lib.bench import measurement
-from course_lib.lessons.figures import lesson14
+from course_lib.lessons.lesson14 import figures
 from course_lib.lessons.figures.norm_inputs import TRAINED, UNTRAINED, read_norm_inputs
 
-costs = lesson14.find_host_costs()
+costs = figures.find_host_costs()
 steps = {(r["size"], r["norm"], r["mode"], r["provider"]): r for r in measurement.stored("profile").rows}
 rows = read_norm_inputs()
 values = {

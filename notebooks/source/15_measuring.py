@@ -30,9 +30,9 @@ from course_lib.lessons import recall
 recall("15")
 
 # %%
-from course_lib.lessons.figures import lesson15
+from course_lib.lessons.lesson15 import figures
 
-lesson15.show_published()
+figures.show_published()
 
 # %% [markdown]
 # From N = 1024 to N = 8192 the tutorial's kernels climb from {{published_1024}} to
@@ -46,7 +46,7 @@ from course_lib.lessons import predict, step
 predict("15-climb")
 
 # %% tags=["answer"]
-lesson15.show_published_times()
+figures.show_published_times()
 
 # %% tags=["check"]
 from course_lib.bench.published import read_published
@@ -184,10 +184,10 @@ with mock.patch.object(triton.testing, "do_bench", lambda call, grad_to_none: ca
 # 4096 rows at 8192 columns only. Each matrix there has the same bytes, whatever N is.
 
 # %%
-lesson15.show_benchmark(backward_gbps)
+figures.show_benchmark(backward_gbps)
 
 # %% tags=["check"]
-device = {provider: dict(points) for provider, points in lesson15.list_device_gbps().items()}
+device = {provider: dict(points) for provider, points in figures.list_device_gbps().items()}
 own = [device["ours"][N] for N in (1024, 2048, 4096, 8192)]
 assert min(own) / max(own) > 0.95
 assert all(round(gbps, -2) in (2600, 2700) for gbps in own)
@@ -278,7 +278,7 @@ step("15-weights")
 # It does not say where they come from.
 
 # %%
-from course_lib.lessons.accounting import count_bytes, show_kernels
+from course_lib.lessons.lesson15.accounting import count_bytes, show_kernels
 
 show_kernels()
 
@@ -319,7 +319,7 @@ assert count_bytes("resident_forward", 5, 10, 4, ROWS=4) == (
 # %%
 from course_lib import exercise
 from course_lib.lessons import predict, step
-from course_lib.lessons.figures import lesson15
+from course_lib.lessons.lesson15 import figures
 
 # %% [markdown]
 # ## What is the floor?
@@ -376,7 +376,7 @@ assert tables.persistent(4096).stages == 3 and round(3350 * 600 / 132 / 1000) ==
 # numbers, four bytes.
 
 # %% varies={"gpu": "the registers depend on the Triton of that machine"}
-from course_lib.lessons.tuning import predict_launch
+from course_lib.lessons.lesson15.tuning import predict_launch
 
 for rows, num_warps in ((1, 4), (1, 32), (16, 4)):
     print(predict_launch(N=256, rows=rows, num_warps=num_warps))
@@ -406,7 +406,7 @@ assert tried[1, 32].under_way <= 1024 and tried[16, 4].under_way > 2 * 15227
 predict("15-page")
 
 # %% tags=["answer"]
-lesson15.show_counters()
+figures.show_counters()
 
 # %% tags=["check"]
 import re
@@ -563,7 +563,7 @@ review_predictions("15")
 # whether your choice is fast. You can rule out what cannot be.
 
 # %% varies={"gpu": "the times are those of that GPU"}
-from course_lib.lessons.tuning import try_launch
+from course_lib.lessons.lesson15.tuning import try_launch
 
 for rows, num_warps, num_stages in ((2, 8, 3), (2, 4, 3), (1, 8, 2)):
     print(try_launch(N=4096, rows=rows, num_warps=num_warps, num_stages=num_stages))
@@ -613,14 +613,14 @@ assert tables.PERSISTENT_LIMIT == 8192 and round(1 / 0.9, 2) == 1.11 and GOAL ==
 # %% tags=["values"]
 from course_lib.bench import grid, measurement
 from course_lib.bench.published import read_published
-from course_lib.lessons.figures import lesson15
+from course_lib.lessons.lesson15 import figures
 from course_lib.tuning.clock import GOAL
 
 english = {line.N: line for line in read_published("English")}
 host = {(r["op"], r["passes"], r["provider"]): r["us"] for r in measurement.stored("host").rows}
 forward = {(r["op"], r["provider"], r["N"]): r for r in measurement.stored("forward").rows}
 back = {(r["op"], r["provider"], r["N"]): r for r in measurement.stored("backward").rows}
-locked = [gbps for _, gbps in lesson15.list_device_gbps()["locked"]]
+locked = [gbps for _, gbps in figures.list_device_gbps()["locked"]]
 long = {(r["op"], r["provider"], r["N"]): r["over_floor"] for r in measurement.stored("long_rows").rows}
 lengths = (256, 1024, 2048, 4096, 8192, 16384, 32768)
 gains = [

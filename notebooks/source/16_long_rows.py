@@ -44,14 +44,14 @@ recall("16")
 # Ask the compiler, for an H100, 32 warps and four lengths.
 
 # %% varies={"gpu": "the registers depend on the Triton of that machine"}
-from course_lib.lessons.split_rows import compile_row
+from course_lib.lessons.lesson16.split_rows import compile_row
 
 for N in (16384, 32768, 65536, 131072):
     made = compile_row(N)
     print(f"N = {N}, per thread: {made.registers} registers, {made.spill_bytes} bytes spilled")
 
 # %% tags=["check"]
-from course_lib.lessons import split_rows
+from course_lib.lessons.lesson16 import split_rows
 from course_lib.lessons.prediction import find
 
 rows = {N: split_rows.compile_row(N) for N in (16384, 32768, 65536, 131072)}
@@ -77,10 +77,10 @@ assert rows[32768].spill_bytes < 4 * 32 < rows[65536].spill_bytes
 # this is measured now. On any other the figure shows stored times.
 
 # %%
-from course_lib.lessons.figures import lesson16
-from course_lib.lessons.split_rows import measure_long_rows
+from course_lib.lessons.lesson16 import figures
+from course_lib.lessons.lesson16.split_rows import measure_long_rows
 
-lesson16.show_long_rows(measure_long_rows("torch", "blocked"))
+figures.show_long_rows(measure_long_rows("torch", "blocked"))
 
 # %% tags=["check"]
 from course_lib.bench import long_rows, measurement
@@ -193,7 +193,7 @@ offer_hunt("09a")
 # `docs/kernels.md`).
 
 # %%
-from course_lib.lessons.split_rows import run_flag_apart
+from course_lib.lessons.lesson16.split_rows import run_flag_apart
 
 runs = run_flag_apart()
 print({int(total) for run in runs for total in run.result("total")}, "are the totals of 20 orders")
@@ -299,7 +299,7 @@ predict("16-room")
 
 # %%
 from course_lib.lessons import schedule_explorer
-from course_lib.lessons.split_rows import ROOM, by_program_id_kernel, by_ticket_kernel, two_rows
+from course_lib.lessons.lesson16.split_rows import ROOM, by_program_id_kernel, by_ticket_kernel, two_rows
 
 kernels = {"program_id": two_rows(by_program_id_kernel), "tickets": two_rows(by_ticket_kernel)}
 schedule_explorer(kernels, resident=ROOM)
@@ -322,7 +322,7 @@ for room in split_rows.ROOM:
 predict("16-own")
 
 # %% tags=["answer"]
-from course_lib.lessons.split_rows import add_up, own_chunk_first_kernel
+from course_lib.lessons.lesson16.split_rows import add_up, own_chunk_first_kernel
 
 for _ in range(3):
     print(add_up(own_chunk_first_kernel, [1e8, 1.0, -1e8, 0.5]))
@@ -362,7 +362,7 @@ step("16-order")
 predict("16-tiny")
 
 # %% tags=["answer"]
-lesson16.show_long_rows(measure_long_rows("torch", "blocked", "few_rows", "split"))
+figures.show_long_rows(measure_long_rows("torch", "blocked", "few_rows", "split"))
 
 # %% tags=["check"]
 assert round(one["few_rows"]["us"], 1) == 4.2 < round(one["split"]["us"], 2) == 5.55 and 262144 * 2 == 512 * 2**10

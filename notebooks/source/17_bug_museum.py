@@ -32,7 +32,7 @@ import torch
 import triton
 import triton.language as tl
 from course_lib.lessons import predict, step
-from course_lib.lessons.museum import launch, normal
+from course_lib.lessons.lesson17.museum import launch, normal
 
 # %% [markdown]
 # ## Room 1: the lanes past the end
@@ -98,7 +98,7 @@ row = [8000, 8001, 8002, 8003]
 step("17-row")
 
 # %% tags=["check"]
-from course_lib.lessons.museum import expect
+from course_lib.lessons.lesson17.museum import expect
 
 for values in ([8000.0, 8001, 8002, 8003], [80000.0, 80001, 80002, 80003]):
     x = torch.tensor([values], device=course_lib.DEVICE)
@@ -142,8 +142,8 @@ def second_read_kernel(x_ptr, y_ptr, stride_row, stride_col, N, eps, BLOCK: tl.c
 predict("17-seen")
 
 # %% tags=["answer"]
-from course_lib.lessons.figures import lesson17
-from course_lib.lessons.museum import tabulate
+from course_lib.lessons.lesson17 import figures
+from course_lib.lessons.lesson17.museum import tabulate
 
 kernels = {
     "past the end": spare_lanes_kernel,
@@ -151,11 +151,11 @@ kernels = {
     "second read": second_read_kernel,
 }
 table = tabulate(kernels)
-lesson17.show_errors(table)
+figures.show_errors(table)
 
 # %% tags=["check"]
-from course_lib.lessons.figures import lesson17
-from course_lib.lessons.museum import INPUTS, find_error, norm_kernel, tabulate
+from course_lib.lessons.lesson17 import figures
+from course_lib.lessons.lesson17.museum import INPUTS, find_error, norm_kernel, tabulate
 from course_lib.lessons.prediction import find
 from course_lib.norms import specimens
 
@@ -165,7 +165,7 @@ kernels = {
     "second read": second_read_kernel,
 }
 table = tabulate(kernels)
-shown = [[r, c] for r, row in enumerate(table.values()) for c, e in enumerate(row.values()) if not e <= lesson17.SHOWS]
+shown = [[r, c] for r, row in enumerate(table.values()) for c, e in enumerate(row.values()) if not e <= figures.SHOWS]
 assert (
     shown == [list(cell) for cell in find("17-seen").answer] and len(shown) == 4 and all(column for _, column in shown)
 )
@@ -227,7 +227,7 @@ step("17-nan")
 # right N, and M is wrong.
 
 # %%
-from course_lib.lessons.museum import norm_kernel
+from course_lib.lessons.lesson17.museum import norm_kernel
 
 
 def normalise(x):
@@ -510,11 +510,11 @@ torch.testing.assert_close(dw.double(), want, atol=1e-3, rtol=1e-3)
 # right ones on the right.
 
 # %%
-from course_lib.lessons.figures import lesson17
-from course_lib.lessons.museum import list_met
+from course_lib.lessons.lesson17 import figures
+from course_lib.lessons.lesson17.museum import list_met
 
 met = list_met("17a")
-lesson17.show_met(met)
+figures.show_met(met)
 
 # %% tags=["check"]
 from course_lib.grading.public import list_cases

@@ -164,7 +164,8 @@ exercise("18c")
 
 # %% varies={"solved": "it names your own kernels"}
 import torch
-from course_lib.lessons import own_kernels, own_loss
+from course_lib.lessons import own_kernels
+from course_lib.lessons.lesson18 import own_loss
 
 norm, loss = own_kernels.gather_norm(), own_loss.gather_loss()
 print(norm, loss, sep="\n")
@@ -197,9 +198,9 @@ assert loss.launches["18c"] == STEPS and loss.launches["18a"] == STEPS * size.ro
 # The toy has 43 characters. This is what the same loss saves in a model with Llama's vocabulary:
 
 # %%
-from course_lib.lessons.figures import lesson18
+from course_lib.lessons.lesson18 import figures
 
-lesson18.show_loss_memory(M=8192, N=vocabulary)
+figures.show_loss_memory(M=8192, N=vocabulary)
 
 # %% [markdown]
 # ## What you built

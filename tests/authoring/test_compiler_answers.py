@@ -38,7 +38,7 @@ def kept(tmp_path, monkeypatch):
         sources = {"the lesson's code": compiler_answers._hash_source("the lesson's code", file)}
         sources |= {
             name: compiler_answers._hash_source(name, file)
-            for name in ("Triton", SHAPES, "course_lib/lessons/sums.py")
+            for name in ("Triton", SHAPES, "course_lib/lessons/lesson13/sums.py")
         }
         return Recorded(sources, {"key": [{"number": len(runs)}]})
 
@@ -66,7 +66,7 @@ def test_a_lesson_is_not_run_while_its_sources_are_the_same(kept, capsys):
 @pytest.mark.parametrize(
     ("name", "known"),
     [
-        ("course_lib/lessons/sums.py", {"key": [{"number": 1}]}),
+        ("course_lib/lessons/lesson13/sums.py", {"key": [{"number": 1}]}),
         ("the lesson's code", {"key": [{"number": 1}]}),
         (SHAPES, {}),  # the compiler's own files, so that each question is asked again
         ("Triton", {}),

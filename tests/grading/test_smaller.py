@@ -231,16 +231,7 @@ def test_of_any_wrong_solution_the_shown_case_is_wrong_and_the_verdict_is_what_i
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(SmallCases, "find", lambda *rest: None)
         before, of_battery = check_mutant(exercise, entry["id"], folder)
-    for name in (
-        "status",
-        "cause",
-        "headline",
-        "question",
-        "cases",
-        "printed",
-        "mode",
-        "tier",
-    ):
+    for name in ("status", "cause", "headline", "question", "cases", "printed", "mode", "tier"):
         assert getattr(verdict, name) == getattr(before, name), name
     # how many cases are wrong stays; what they share has to hold for the shown case, too
     assert verdict.common.split(",")[0].rstrip(".") == before.common.split(",")[0].rstrip(".")

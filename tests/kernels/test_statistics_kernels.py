@@ -23,7 +23,7 @@ from course_lib.kernels.row_statistics import (
     streamed_launch,
     welford_kernel,
 )
-from course_lib.lessons.figures import lesson05
+from course_lib.lessons.lesson05 import figures as lesson05
 from course_lib.norms import reference, statistics
 
 DEVICE = course_lib.DEVICE

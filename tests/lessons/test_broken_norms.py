@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from course_lib.lessons.broken_norms import norm_with
+from course_lib.lessons.lesson14.broken_norms import norm_with
 
 SLIPS = {
     "none": {},

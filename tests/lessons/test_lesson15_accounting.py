@@ -13,7 +13,7 @@ from course_lib.base.errors import CourseError
 from course_lib.exercises.ex15a_bytes_asked.cases import ITEMSIZE, PARTS, add_up, list_terms
 from course_lib.grading.cases.case import Case, SharedCase
 from course_lib.kernels.layer_norm import layer_norm_blocked_kernel, layer_norm_resident_kernel
-from course_lib.lessons import accounting
+from course_lib.lessons.lesson15 import accounting
 from course_lib.lessons.pictures.access_map.run import record
 from course_lib.norms import reference
 

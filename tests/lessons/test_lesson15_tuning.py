@@ -12,7 +12,7 @@ from course_lib.base.errors import CourseError
 from course_lib.bench import forward, grid, operations, timing
 from course_lib.bench.operations import EPS
 from course_lib.kernels.launch import device
-from course_lib.lessons import tuning
+from course_lib.lessons.lesson15 import tuning
 from course_lib.norms import reference
 
 

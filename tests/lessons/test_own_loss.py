@@ -10,9 +10,9 @@ from course_lib import catalog
 from course_lib.authoring import exercises
 from course_lib.bench import transformer
 from course_lib.catalog import texts
-from course_lib.lessons import own_loss
-from course_lib.lessons.figures.lesson18 import count_loss_bytes
-from course_lib.lessons.own_loss import CHUNK, ROLES, OwnLoss, gather_loss
+from course_lib.lessons.lesson18 import own_loss
+from course_lib.lessons.lesson18.figures import count_loss_bytes
+from course_lib.lessons.lesson18.own_loss import CHUNK, ROLES, OwnLoss, gather_loss
 
 DEVICE = course_lib.DEVICE
 ALL = {key: texts.read_solution(catalog.get(key)) for key in ROLES}

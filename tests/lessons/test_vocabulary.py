@@ -25,8 +25,8 @@ WRONG_WORDS = {
 }
 FILES = [
     *list_sources(),
-    *sorted((paths.ROOT / "course_lib/lessons/predictions").glob("*.toml")),
-    *sorted((paths.ROOT / "course_lib/lessons/steps").glob("lesson*.py")),
+    *sorted((paths.ROOT / "course_lib/lessons").glob("lesson*/predictions.toml")),
+    *sorted((paths.ROOT / "course_lib/lessons").glob("lesson*/steps.py")),
     *sorted(paths.EXERCISE_FOLDERS.glob("*/exercise.toml")),
     paths.ROOT / "README.md",
 ]

@@ -15,7 +15,7 @@ from course_lib.base.errors import CourseError
 from course_lib.catalog import texts
 from course_lib.lessons import accuracy
 
-module = importlib.import_module("course_lib.lessons.pictures.accuracy.model")
+module = importlib.import_module("course_lib.lessons.lesson05.accuracy.model")
 AT_1000, AT_10000 = 6, 8
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import bytes_moved
-from course_lib.lessons.pictures.bytes_moved.model import CASES, COLUMNS, ITEMSIZE, ROWS, model
+from course_lib.lessons.lesson09.bytes_moved.model import CASES, COLUMNS, ITEMSIZE, ROWS, model
 
 START = {
     "kind": "add",

@@ -10,7 +10,7 @@ import pytest
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import cancellation
-from course_lib.lessons.pictures.cancellation.model import (
+from course_lib.lessons.lesson03.cancellation.model import (
     DTYPES,
     EPS,
     NAMES,

@@ -10,29 +10,30 @@ import numpy as np
 import pytest
 
 from course_lib.bench import measurement
-from course_lib.lessons import ladder, museum, own_kernels, split_rows, sums
-from course_lib.lessons.figures import (
-    bench,
-    lesson01,
-    lesson02,
-    lesson03,
-    lesson05,
-    lesson06,
-    lesson07,
-    lesson08,
-    lesson09,
-    lesson10,
-    lesson11,
-    lesson12,
-    lesson13,
-    lesson14,
-    lesson15,
-    lesson16,
-    lesson17,
-    lesson18,
-)
+from course_lib.lessons import ladder, own_kernels
+from course_lib.lessons.figures import bench
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.kit.palette import list_colours
+from course_lib.lessons.lesson01 import figures as lesson01
+from course_lib.lessons.lesson02 import figures as lesson02
+from course_lib.lessons.lesson03 import figures as lesson03
+from course_lib.lessons.lesson05 import figures as lesson05
+from course_lib.lessons.lesson06 import figures as lesson06
+from course_lib.lessons.lesson07 import figures as lesson07
+from course_lib.lessons.lesson08 import figures as lesson08
+from course_lib.lessons.lesson09 import figures as lesson09
+from course_lib.lessons.lesson10 import figures as lesson10
+from course_lib.lessons.lesson11 import figures as lesson11
+from course_lib.lessons.lesson12 import figures as lesson12
+from course_lib.lessons.lesson13 import figures as lesson13
+from course_lib.lessons.lesson13 import sums
+from course_lib.lessons.lesson14 import figures as lesson14
+from course_lib.lessons.lesson15 import figures as lesson15
+from course_lib.lessons.lesson16 import figures as lesson16
+from course_lib.lessons.lesson16 import split_rows
+from course_lib.lessons.lesson17 import figures as lesson17
+from course_lib.lessons.lesson17 import museum
+from course_lib.lessons.lesson18 import figures as lesson18
 from course_lib.lessons.norm_times import stored_norm_times
 from course_lib.lessons.pictures.chart.model import (
     Axis,

@@ -10,7 +10,7 @@ import pytest
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import copy_map
-from course_lib.lessons.pictures.copy_map.model import BLOCKS, MAX_N
+from course_lib.lessons.lesson00.copy_map.model import BLOCKS, MAX_N
 
 START = {"n": 10, "block": 4, "masked": True, "grid": "cdiv", "at": 6}
 MEMORY = 64

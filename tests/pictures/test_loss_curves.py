@@ -10,8 +10,8 @@ import pytest
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import loss_curves
-from course_lib.lessons.pictures.loss_curves import widget
-from course_lib.lessons.pictures.loss_curves.model import LIMITS, model
+from course_lib.lessons.lesson14.loss_curves import widget
+from course_lib.lessons.lesson14.loss_curves.model import LIMITS, model
 
 RUNS = {
     "right": [3.0, 2.0, 1.5, 1.25],

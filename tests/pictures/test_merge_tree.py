@@ -11,7 +11,7 @@ import pytest
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import merge_tree
-from course_lib.lessons.pictures.merge_tree.model import BLOCKS, COLUMNS, DATA
+from course_lib.lessons.lesson04.merge_tree.model import BLOCKS, COLUMNS, DATA
 from course_lib.norms import statistics
 
 START = {

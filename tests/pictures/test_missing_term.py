@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import missing_term
-from course_lib.lessons.pictures.missing_term.model import (
+from course_lib.lessons.lesson11.missing_term.model import (
     COLUMNS,
     EPS,
     GRADIENTS,

@@ -10,7 +10,7 @@ from course_lib.base.errors import CourseError
 from course_lib.bench import measurement
 from course_lib.lessons import norm_race
 from course_lib.lessons.kit.output import MovingPicture
-from course_lib.lessons.pictures.norm_race.model import HERE, LENGTHS, NAMES, OPERATIONS, make_data
+from course_lib.lessons.lesson15.norm_race.model import HERE, LENGTHS, NAMES, OPERATIONS, make_data
 
 STATES = [{"op": op, "n": n, "clock": clock, "at": at} for op in OPERATIONS for n in (256, 8192,
     32768) for clock in ("device", "call") for at in (0, 15, 40)]  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import persistent_walk
-from course_lib.lessons.pictures.persistent_walk.model import (
+from course_lib.lessons.lesson13.persistent_walk.model import (
     MOST_ROWS,
     PRODUCTS,
     PROGRAMS,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import projection
-from course_lib.lessons.pictures.projection.model import EPS, KINDS, STDS, model, push, row
+from course_lib.lessons.lesson10.projection.model import EPS, KINDS, STDS, model, push, row
 from course_lib.norms import reference
 
 VJPS = {"layer_norm": reference.layer_norm_vjp, "rms_norm": reference.rms_norm_vjp}

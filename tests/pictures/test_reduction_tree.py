@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from course_lib.base.errors import CourseError
 from course_lib.lessons import reduction_tree
-from course_lib.lessons.pictures.reduction_tree.model import (
+from course_lib.lessons.lesson06.reduction_tree.model import (
     DATA,
     DTYPES,
     THREADS,

@@ -20,9 +20,10 @@ import course_lib
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.compiler import KernelSource
-from course_lib.lessons import interleaved, locks, schedule_explorer, split_rows
+from course_lib.lessons import interleaved, locks, schedule_explorer
 from course_lib.lessons.kit.code import list_code
 from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.lesson16 import split_rows
 from course_lib.lessons.pictures.schedule import automaton
 from course_lib.lessons.pictures.schedule import run as schedule_run
 from course_lib.lessons.pictures.schedule.model import list_shown, make_data

@@ -15,7 +15,7 @@ import nbformat
 import pytest
 
 from course_lib.base import paths
-from course_lib.lessons.pictures.copy_map.widget import copy_map
+from course_lib.lessons.lesson00.copy_map.widget import copy_map
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 

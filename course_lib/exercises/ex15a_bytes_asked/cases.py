@@ -1,8 +1,8 @@
 """The bytes that five launches of norm kernels ask for, as whole numbers: the bytes of each tensor,
 and the usual mistakes.
 
-A test compares every number here with a trace of the kernels (course_lib/lessons/accounting.py), so
-that the numbers do not depend on this file alone.
+A test compares every number here with a trace of the kernels
+(course_lib/lessons/lesson15/accounting.py), so that the numbers do not depend on this file alone.
 """
 
 from __future__ import annotations

@@ -121,6 +121,7 @@ def find_cause(judged: list[Judged], parts: dict[str, Part]) -> str:
         or _find_memory_cause(failed, parts)
         or _find_common_cause(alike, failed, of_parts)
         or _find_masked_off_cause(alike, failed)
+        or _find_spread_cause(failed)
         or "wrong_values"
     )
 
@@ -360,6 +361,13 @@ def _find_masked_off_cause(judged: list[Judged], failed: list[Judged]) -> str | 
     return "masked_off" if all(_is_nan_for_numbers(j) for j in failed) else None
 
 
+def _find_spread_cause(failed: list[Judged]) -> str | None:
+    """Find the cause if nothing names the other failed cases, and the NaN or Inf of one row is in
+    the results of others: the rows share a number."""
+    spreads = any(_spreads(j.plan, j.outputs) for j in failed)
+    return "bad_row_spreads" if spreads else None
+
+
 def _has_masked_lanes(plan: Plan) -> bool:
     case = plan.case
     chunk = getattr(case, "chunk", 0)
@@ -387,8 +395,10 @@ def _find_common_cause(judged: list[Judged], failed: list[Judged], parts: list[P
     for cause, trait in _KINDS_OF_ROWS:
         if all(trait(j.plan.case) for j in failed) and any(j.passed for j in judged):
             return cause
+    # the size of an error says nothing of a row with a NaN, so these cases count only alone
+    sized = [j for j in failed if not j.plan.case.has_bad_row] or failed
     for cause, explains in _OF_ERRORS:
-        if explains(judged, failed):
+        if explains(judged, sized):
             return cause
     if cause := _find_trait_cause(judged, failed, parts):
         return cause

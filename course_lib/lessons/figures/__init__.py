@@ -1,1 +1,2 @@
-"""The charts of the lessons, one file per lesson."""
+"""Charts that no lesson has for itself: of the benchmark, of a learner's own kernels, of measured
+inputs."""

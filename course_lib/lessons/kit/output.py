@@ -19,6 +19,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import translate, translate_filled
 from course_lib.lessons.kit import palette
@@ -45,7 +46,8 @@ class MovingPicture:
     """One moving picture; a notebook shows it as HTML.
 
     Attributes:
-        name: the folder under ``course_lib/lessons/pictures`` whose ``picture.js`` draws it.
+        name: the picture's folder, whose ``picture.js`` draws it: in ``lessons/pictures`` or in the
+            folder of a lesson.
         data: the script's data, of types that JSON has; NaN and the infinities become null, "Inf"
             and "-Inf".
         alt: describes the picture at its start, for learners who cannot see it.
@@ -60,7 +62,7 @@ class MovingPicture:
             _encode(self.data), ensure_ascii=False, allow_nan=False, separators=(",", ":")
         )
         kit = _read_script(_HERE / "kit.js")
-        picture = _read_script(_HERE.parent / "pictures" / self.name / "picture.js")
+        picture = _read_script(find_script(self.name))
         key = f"{self.name}-{hashlib.sha256((kit + picture + data).encode()).hexdigest()[:12]}"
         marked = _list_marked_once(kit + picture)
         words = {
@@ -89,6 +91,21 @@ class MovingPicture:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return {"text/html": self.make_html(), "text/plain": self.alt}
+
+
+@cache
+def find_script(name: str) -> Path:
+    """Find the script of a picture by the picture's name.
+
+    Raises: CourseError if no picture, or more than one, has the name.
+    """
+    scripts = sorted(_HERE.parent.glob(f"*/{name}/picture.js"))
+    if len(scripts) != 1:
+        raise CourseError(
+            f"there are {len(scripts)} folders lessons/*/{name} with a picture.js, and a picture"
+            " has one. Give the new picture another name."
+        )
+    return scripts[0]
 
 
 def read_picture(markup: str) -> MovingPicture | None:

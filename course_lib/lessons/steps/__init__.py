@@ -1,5 +1,4 @@
-"""The steps of each lesson, one file per lesson: ``lessonNN.py`` has ``STEPS``, in the order of the
-page."""
+"""The steps of each lesson: ``lessonNN/steps.py`` has ``STEPS``, in the order of the page."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ from course_lib.base.errors import CourseError
 from course_lib.base.translation import translate
 from course_lib.lessons.steps.step import Step
 
-FOLDER = Path(__file__).parent
+_LESSONS = Path(__file__).parents[1]
 
 
 @cache
@@ -21,16 +20,17 @@ def read_lesson(lesson: str) -> dict[str, Step]:
 
     Raises: CourseError if a step is invalid.
     """
-    if not (FOLDER / f"lesson{lesson}.py").exists():
+    where = f"lesson{lesson}/steps.py"
+    if not (_LESSONS / where).exists():
         return {}
-    steps: tuple[Step, ...] = importlib.import_module(f"{__name__}.lesson{lesson}").STEPS
+    steps: tuple[Step, ...] = importlib.import_module(
+        f"course_lib.lessons.lesson{lesson}.steps"
+    ).STEPS
     for step in steps:
         if step.lesson != lesson:
-            raise CourseError(
-                f"{FOLDER.name}/lesson{lesson}.py: {step.id!r} does not begin with {lesson}-."
-            )
+            raise CourseError(f"{where}: {step.id!r} does not begin with {lesson}-.")
     if len({step.id for step in steps}) < len(steps):
-        raise CourseError(f"{FOLDER.name}/lesson{lesson}.py: two steps have the same id.")
+        raise CourseError(f"{where}: two steps have the same id.")
     return {
         step.id: step.translate(partial(translate, catalog=f"lesson{lesson}")) for step in steps
     }

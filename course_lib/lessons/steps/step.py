@@ -1,7 +1,7 @@
 """The parts of a step. A step is a two-minute edit inside a page, with small tries that tell
 whether it is right.
 
-A lesson's steps are in ``lessonNN.py`` of this folder, in the order of its page. Their cells, with
+A lesson's steps are in ``lessonNN/steps.py``, in the order of its page. Their cells, with
 the solution, are in the lesson's script.
 """
 

@@ -25,7 +25,7 @@ from course_lib.bench.measurement import Measurement
 from course_lib.bench.operations import OPERATIONS, Values
 from course_lib.kernels.launch import device, tables
 from course_lib.lessons import own_kernels, own_launch
-from course_lib.lessons.figures.lesson06 import H100
+from course_lib.lessons.lesson06.figures import H100
 from course_lib.lessons.pictures.access_map.run import record
 
 LENGTHS = (256, 1024, 2048, 4096, 8192, 16384, 32768)

@@ -1,0 +1,1 @@
+"""What lesson 18 alone uses."""
