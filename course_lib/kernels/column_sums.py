@@ -35,7 +35,7 @@ def column_sums_kernel(
     BLOCK_N: tl.constexpr,
     # this kernel may start before the kernel that makes the partial sums has ended
     DEPENDENT: tl.constexpr,
-    VECTOR: tl.constexpr,       # divides N; a load of so many elements has 16 bytes
+    VECTOR: tl.constexpr = 1,       # divides N; a load of so many elements has 16 bytes
 ):  # fmt: skip
     """Program p adds up BLOCK_N columns of both matrices. Bytes: reads 8 P N, writes 2 N."""
     if DEPENDENT:

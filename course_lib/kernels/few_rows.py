@@ -54,7 +54,7 @@ def few_rows_statistics_kernel(
     BLOCK: tl.constexpr,      # columns of a chunk
     DEPENDENT: tl.constexpr,  # the next kernel may start early
     # divides N and the row strides; a load of so many elements has 16 bytes
-    VECTOR: tl.constexpr,
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """Mean and sum of squared deviations of one chunk of one row. Bytes: reads x (M N)."""
     if DEPENDENT:
@@ -107,7 +107,7 @@ def few_rows_output_kernel(
     # this kernel starts early, and must wait before it reads what the first kernel writes
     DEPENDENT: tl.constexpr,
     # divides N and the row strides; a load of so many elements has 16 bytes
-    VECTOR: tl.constexpr,
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """PART columns of y in ROWS rows. Bytes: reads x, from the L2 cache if it fits, and writes y (2
     M N)."""

@@ -300,7 +300,7 @@ def norm_row_sums_kernel(
     BLOCK: tl.constexpr,      # columns per step
     DEPENDENT: tl.constexpr,  # the next kernel may start early
     # divides N and the row strides; a load of so many elements has 16 bytes
-    VECTOR: tl.constexpr,
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """One part of one row's sums under c1 and, for LayerNorm, c2, for rows of any length. Bytes:
     reads x and dy (2 M N)."""
@@ -364,7 +364,7 @@ def norm_backward_columns_kernel(
     # this kernel may start before the sums are written, and the next before this one ends
     DEPENDENT: tl.constexpr,
     # divides N and the row strides; a load of so many elements has 16 bytes
-    VECTOR: tl.constexpr,
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """dx and partial sums for BLOCK columns of one chunk of rows, from the given parts of each
     row's sums.
@@ -479,6 +479,7 @@ def norm_backward(
         raise ValueError(
             f"algorithm is {algorithm!r}; it can be {', '.join(map(repr, ('auto', *designs)))}"
         )
+    operands.check_columns(x)
     M, N = x.shape
     # without rows the sums are 0, and no kernel is launched
     make = torch.empty if M else torch.zeros

@@ -66,13 +66,15 @@ def norm_forward(
     Returns: total, of x's dtype (y without a residual), and y, both of x's shape, contiguous; mean
     (None for RMSNorm) and rstd, shape (M,), fp32, or fp64 for an fp64 x.
 
-    Raises: ValueError if the algorithm is unknown or cannot take this x, or the shapes or dtypes of
+    Raises: ValueError if the algorithm is unknown or cannot take this x, x has more than
+    MOST_COLUMNS columns, or the shapes or dtypes of
     x and residual differ.
     """
     if algorithm != "auto" and algorithm not in designs:
         raise ValueError(
             f"algorithm is {algorithm!r}; it can be {', '.join(map(repr, ('auto', *designs)))}"
         )
+    operands.check_columns(x)
     if residual is not None:
         operands.check_alike(x, residual)
     y = torch.empty_like(x, dtype=dtype, memory_format=torch.contiguous_format)

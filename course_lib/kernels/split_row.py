@@ -21,8 +21,9 @@ program draws a ticket when it starts, and a group has consecutive tickets. Supp
 has room for as many programs as a row has chunks. Then all programs of the first unfinished group
 are running, for any order in which the hardware starts programs, and each of them publishes a row
 before it waits for an earlier one. ``split_forward`` refuses a row with more chunks than the device
-has multiprocessors. (If several such launches run at once, and each has fewer programs on the
-device than a row has chunks, all can wait forever; run them on one stream.)
+runs at once, with a quarter of the places left to others. (If several such launches run at once,
+and each has fewer programs on the device than a row has chunks, all can wait forever; run them on
+one stream. docs/kernels.md, "Kernels that wait", says more.)
 
 **Why the bits are fixed.** The chunk length does not depend on M, and the merge adds the chunks'
 numbers as a tree over their index. The order in which chunks are published does not matter, so a
@@ -125,7 +126,7 @@ def split_row_forward_kernel(
     DEPENDENT: tl.constexpr,  # this kernel may start before the words are set to 0
     FULL: tl.constexpr,       # no column mask: N == CHUNKS * BLOCK
     # divides N and the row strides; a load of so many elements has 16 bytes
-    VECTOR: tl.constexpr,
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """Rows g, g + groups, g + 2 groups, ... for one chunk of the columns.
 
@@ -273,13 +274,13 @@ def split_forward(
         mean, rstd: shape (M,), fp32; mean None for RMSNorm.
         eps: added inside the root.
 
-    Raises: ValueError if x is fp64, or a row has more chunks than the device has multiprocessors.
+    Raises: ValueError if x is fp64, or a row has more chunks than the device runs at once.
     """
     M, N = x.shape
     shares = tables.split(
         N, x.dtype, centred=mean is not None, add=residual is not None, tuned=tuned
     )
-    check_room(x, shares.chunks)
+    check_room(x, shares)
     chunks_2 = tables.next_power_of_2(shares.chunks)
     # Word 0 is the ticket counter, word 1 is unused. Each row has a power of two of words, so they
     # need no mask.
@@ -319,15 +320,15 @@ def _prepare(
     )  # fmt: skip
 
 
-def check_room(x: Tensor, chunks: int) -> None:
-    """Raise ValueError if x is fp64 or the device has no room for ``chunks`` programs at once."""
+def check_room(x: Tensor, shares: tables.SplitLaunch) -> None:
+    """Raise ValueError if x is fp64 or the device has no room for all programs of a row at once."""
     if x.dtype == torch.float64:
         raise ValueError(
             "split rows tell one another fp32 numbers, and x is fp64; use 'blocked', or 'columns'"
             " backward"
         )
-    if not choice.has_room_for(x, chunks):
+    if not choice.has_room_for(x, shares):
         raise ValueError(
-            f"a row of {x.shape[1]} columns has {chunks} chunks, more than this device has"
-            " multiprocessors; use 'blocked', or 'columns' backward"
+            f"a row of {x.shape[1]} columns has {shares.chunks} chunks, more than this device runs"
+            " at once beside other kernels; use 'few rows', or 'columns' backward"
         )

@@ -10,9 +10,10 @@ N elements, as for short rows; a design that computes c1 and c2 in a separate ke
 The exchange is that of split_row.py: one 64-bit word per row and chunk, stored by a relaxed atomic
 exchange. It is published one row ahead of the wait, while the row after next is being loaded. The
 sums under c1 and c2 can have either sign, so no sign bit is free. Instead a published word is not
-0, because the lowest bit of the second sum is set. That changes the sum by at most its last digit
-in fp32, an error as small as a rounding. docs/kernels.md, "Backward", has the measurements of this
-and of the designs that it replaced.
+0, because the lowest bit of the second sum is set. That changes a finite sum by at most its last
+digit in fp32, an error as small as a rounding. An infinite one becomes NaN: then the row's dx is
+all NaN, where the other designs have infinities among its NaN. docs/kernels.md, "Backward", has the
+measurements of this and of the designs that it replaced.
 
 **Why no program waits forever, and why the bits are fixed**: as in split_row.py. The rows of a
 group, and the order in which the parts are added, depend only on the grid and on N.
@@ -128,7 +129,7 @@ def split_row_backward_kernel(
     HAS_DTOTAL: tl.constexpr, # add the gradient of the sum that was normalised
     HAS_DW: tl.constexpr, HAS_DB: tl.constexpr,   # db only for LayerNorm
     # divides N and the row strides; a load of so many elements has 16 bytes
-    VECTOR: tl.constexpr,
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """Rows g, g + groups, g + 2 groups, ... for one chunk of the columns. Bytes: reads x and dy,
     writes dx (3 M N; 4 M N with dtotal)."""
@@ -285,11 +286,11 @@ def split_backward(
         dx: shape (M, N), contiguous.
         dw, db: shape (N,), any floating dtype, or None; db None for RMSNorm.
 
-    Raises: ValueError if x is fp64, or a row has more chunks than the device has multiprocessors.
+    Raises: ValueError if x is fp64, or a row has more chunks than the device runs at once.
     """
     M, N = x.shape
     shares = tables.split_backward(N, x.dtype, tuned=tuned)
-    check_room(x, shares.chunks)
+    check_room(x, shares)
     groups = tables.even_groups(
         M,
         shares.programs_per_multiprocessor

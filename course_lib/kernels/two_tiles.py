@@ -53,7 +53,7 @@ def two_tiles_kernel(
     # for x, residual and y, read or written once, so that w and b stay in L2
     EVICTION_POLICY: tl.constexpr,
     # divides N and the row strides; a load of so many elements has 16 bytes
-    VECTOR: tl.constexpr,
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """One row per program. Registers: (BLOCK + TAIL) / (32 * num_warps) fp32 per thread."""
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32

@@ -54,7 +54,7 @@ def two_tiles_backward_kernel(
     HAS_DTOTAL: tl.constexpr, # add the gradient of the sum that was normalised
     HAS_DW: tl.constexpr, HAS_DB: tl.constexpr,   # db only for LayerNorm
     # divides N and the row strides; a load of so many elements has 16 bytes
-    VECTOR: tl.constexpr,
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """Rows p, p + P, p + 2 P, ... for program p of P.
 

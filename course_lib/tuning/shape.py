@@ -282,7 +282,7 @@ def _describe_launch(op: NormOperation, x: torch.Tensor, w: torch.Tensor) -> tup
         line.why
         if line.algorithm == name
         else _TOO_FEW[name]
-        if choice.has_room_for(x, shares.chunks)
+        if choice.has_room_for(x, shares)
         else _NO_ROOM
     )
     rows, tail, share = 1, 0, "1 row per program"

@@ -6,7 +6,8 @@ a new class in DEVICE_CLASSES, with lines of its own that stand before those of 
 extends.
 
 The lines are fixed on purpose. A tuner that looks at M would compile again for a new batch size,
-and two launches round differently, so the same row would get different bits in different batches.
+and two launches round differently: forward, the same row would get different bits in different
+batches. Backward it may: above PERSISTENT_LIMIT columns, few rows take another algorithm than many.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+# columns of any row: kernels count them in 32 bits, and the last block may begin just below N
+MOST_COLUMNS = 2**31 - 2**15
 RESIDENT_LIMIT = 32768  # columns; the registers of one program cannot hold a longer row
 # columns; for longer rows a program cannot hold x, dy and its part of dw and db at once
 PERSISTENT_LIMIT = 8192

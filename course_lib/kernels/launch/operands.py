@@ -9,6 +9,8 @@ from operator import or_
 import torch
 from torch import Tensor
 
+from course_lib.kernels.launch.device_classes import MOST_COLUMNS
+
 
 def row_stride(x: Tensor) -> int:
     """Return the elements from one row to the next.
@@ -57,6 +59,15 @@ def make_partials(P: int, x: Tensor, total: Tensor | None) -> Tensor | None:
 def statistics_dtype(dtype: torch.dtype) -> torch.dtype:
     """Return the dtype of mean and rstd for an x of ``dtype``: fp64 for fp64, else fp32."""
     return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def check_columns(x: Tensor) -> None:
+    """Raise ValueError if a row is so long that 32 bits cannot count its columns."""
+    if x.shape[1] > MOST_COLUMNS:
+        raise ValueError(
+            f"x has {x.shape[1]} columns; the kernels count them in 32 bits and take at most"
+            f" {MOST_COLUMNS}"
+        )
 
 
 def check_alike(x: Tensor, residual: Tensor) -> None:
