@@ -16,10 +16,12 @@ BUNDLE_ARGS ?=
 SOLVED ?=
 WORKERS ?= 2
 SINCE ?= main
+LIST ?=
+ALL ?=
 PART ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help lab test sweep quick env dev exercises notebooks nbval nbval-gpu bundle site tab pyodide tab-test lint pins package commands doctor update clean
+.PHONY: help lab test sweep quick env dev build nbval nbval-gpu bundle site tab pyodide tab-test lint pins package commands doctor update clean
 
 help: ## list these commands
 	@echo "make COMMAND, where COMMAND is one of"
@@ -61,11 +63,8 @@ doctor: env ## check machine and environment, with a remedy for each finding
 update: env ## bring the course up to date; your own work stays as it is
 	@$(VENV)/course update
 
-exercises: dev ## authors: cut exercises/ out of solutions/
-	@$(VENV)/python -m course_lib.authoring.exercises
-
-notebooks: dev ## authors: build and execute notebooks/ from notebooks/source/
-	@$(VENV)/python -m course_lib.authoring.notebooks
+build: dev ## authors: build what your changes make due; LIST=1 only says it
+	@$(VENV)/python -m course_lib.authoring.build --since $(SINCE) $(if $(LIST),--list) $(if $(ALL),--all)
 
 NBVAL = @$(VENV)/python -m course_lib.authoring.nbval --workers $(WORKERS) $(if $(SOLVED),$(if $(filter both,$(SOLVED)),--both,--solved)) $(LESSONS)
 

@@ -1,5 +1,5 @@
-"""``make exercises``: write exercises/ from solutions/, except for the files that a learner has
-changed."""
+"""``python -m course_lib.authoring.exercises``: write exercises/ from solutions/, except for the
+files that a learner has changed."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def read_built(source: Path, *, committed_first: bool = False) -> str:
     if built is None:
         raise CourseError(
             f"{paths.shown(find_notebook(source))} is not what {paths.shown(source)} builds. Run"
-            " `make notebooks`."
+            " `make build`."
         )
     return built
 

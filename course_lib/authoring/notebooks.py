@@ -1,5 +1,5 @@
-"""``make notebooks``: build the lessons from their percent scripts, and run them so that figures
-are inside.
+"""``python -m course_lib.authoring.notebooks``: build the lessons from their percent scripts, and
+run them so that figures are inside.
 
 A lesson is built as a newcomer meets it: on the CPU, with unsolved exercises and no progress, none
 of it the author's own. ``python -m course_lib.authoring.notebooks 06 07`` builds only those

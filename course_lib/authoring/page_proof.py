@@ -136,7 +136,7 @@ def describe_changes(source: Path, proof: PageProof) -> list[str]:
         sentences.append(
             f"{page} is not what {script} builds: {'; '.join(proof.changes)}. "
             f"The notebook runs as it is on disk. To keep a change, make it in {script}, too: "
-            "`make notebooks` builds the notebook from there, and overwrites it."
+            "`make build` builds the notebook from there, and overwrites it."
         )
     if proof.never_run:
         count = format_count(len(proof.never_run), "code cell")

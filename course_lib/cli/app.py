@@ -726,7 +726,7 @@ author = typer.Typer(cls=GroupedCommands, rich_markup_mode=None)
 app.add_typer(author, name="author", rich_help_panel=AUTHOR)
 
 
-@author.callback(epilog="CONTRIBUTING.md has a recipe for each.")
+@author.callback(epilog="docs/authoring.md has a recipe for each.")
 def describe_author() -> None:
     """Make and check exercises, lessons, pictures and kernels."""
     _require_whole_course("author")

@@ -32,7 +32,7 @@ def new(thing: str, name: str, kind: str | None) -> int:
     tests = [path for path in written if path.name.startswith("test_")]
     if thing == "exercise":
         print(
-            f"`make exercises`, then `course author check {name.removeprefix('ex')[:3]}` says what"
+            f"`make build`, then `course author check {name.removeprefix('ex')[:3]}` says what"
             " is missing."
         )
     elif tests:

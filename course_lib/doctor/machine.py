@@ -121,7 +121,8 @@ def examine_files() -> list[DoctorFinding]:
                 (
                     f"`course init {paths.find_folder()}` writes what is missing."
                     if paths.is_installed()
-                    else "Take a full copy of the course; authors: `make exercises`."
+                    else "Take a full copy of the course; authors:"
+                    " `python -m course_lib.authoring.exercises`."
                 ),
             )
         )

@@ -312,8 +312,8 @@ def test_generating_the_exercises_again_changes_nothing():
         # without git there is nothing to compare an edited file with
         elif file.is_file() and (paths.ROOT / ".git").exists():
             uncommitted.append(name)
-    assert other == [], "not what solutions/ gives: run `make exercises`"
-    assert uncommitted == [], "neither committed nor as generated: run `make exercises`"
+    assert other == [], "not what solutions/ gives: run `make build`"
+    assert uncommitted == [], "neither committed nor as generated: run `make build`"
 
 
 def test_every_solution_has_one_exercise_in_the_catalog():

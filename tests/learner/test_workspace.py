@@ -41,7 +41,7 @@ def said_of(said: list[str], name: str) -> str:
     return line
 
 
-# ---- make exercises ------------------------------------------------------------------------------
+# ---- exercises ------------------------------------------------------------------------------
 
 
 def test_the_first_time_every_file_and_the_manifest_are_written(folder):

@@ -93,7 +93,7 @@ def stage(folder: Path, numbers: Collection[str], source: CourseSource) -> None:
     if not files or len(files) < len(set(numbers)):
         raise CourseError(
             f"not every one of the lessons {', '.join(numbers) or 'of the course'} is in"
-            f" {paths.shown(paths.NOTEBOOKS)}. `make notebooks` builds them."
+            f" {paths.shown(paths.NOTEBOOKS)}. `make build` builds them."
         )
     built = {file.stem: read_with_answers(file) for file in files}
     if choose_language() != "en":

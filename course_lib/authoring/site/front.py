@@ -169,7 +169,10 @@ def _write_guides(guides: Sequence[str]) -> str:
             "to teach with the course: grade a class, read reports, know what to expect"
         ),
         "CONTRIBUTING.md": _(
-            "to change the course: how a lesson, an exercise, a picture or a kernel is added"
+            "to change the course: three commands, and three small changes from beginning to end"
+        ),
+        "docs/authoring.md": _(
+            "what an exercise, a lesson, a picture, a kernel, a translation or a release needs"
         ),
         "docs/architecture.md": _("how the code is organized, and which part may import which"),
         "docs/kernels.md": _(

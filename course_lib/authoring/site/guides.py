@@ -17,8 +17,9 @@ from course_lib.base.translation import choose_language, split_blocks, translate
 VERDICTS = "docs/verdicts.md"
 # the first documents, in this order; the others in docs/ follow
 _FIRST = ("docs/setup.md", "docs/commands.md", "docs/glossary.md", "docs/instructors.md",
-    "CONTRIBUTING.md", "docs/architecture.md", "docs/kernels.md", "docs/evidence.md", VERDICTS,
-    "docs/cpu-mode.md", "docs/security.md", "docs/site.md")  # fmt: skip
+    "CONTRIBUTING.md", "docs/authoring.md", "docs/architecture.md", "docs/kernels.md",
+    "docs/evidence.md", VERDICTS, "docs/cpu-mode.md", "docs/security.md",
+    "docs/site.md")  # fmt: skip
 # documents in docs/ that are translated, by their catalogs
 LEARNERS = ("setup", "commands", "browser", "cpu-mode", "glossary", "evidence")
 _LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]*)(#[^)\s]*)?\)")

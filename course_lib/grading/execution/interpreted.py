@@ -186,14 +186,14 @@ def _read(t: CaseTensor, memory: bytes) -> np.ndarray:
     )
 
 
-def _differ_by_more_than_rounding(t: CaseTensor, first: bytes, other: bytes) -> bool:
-    """Return True if a number of ``other`` is farther from that of ``first`` than another order of
+def _differ_by_more_than_rounding(t: CaseTensor, before: bytes, other: bytes) -> bool:
+    """Return True if a number of ``other`` is farther from that of ``before`` than another order of
     a sum explains, or is a NaN or an Inf where that is none."""
     import numpy as np
 
     from course_lib.grading.cases.buffers import DTYPES
 
-    a, b = (np.frombuffer(data, DTYPES[t.dtype]).astype(np.float64) for data in (first, other))
+    a, b = (np.frombuffer(data, DTYPES[t.dtype]).astype(np.float64) for data in (before, other))
     finite = np.isfinite(a) & np.isfinite(b)
     if (np.isfinite(a) != np.isfinite(b)).any():
         return True

@@ -50,8 +50,9 @@ class Cause(NamedTuple):
 def make_sentence(text: str) -> str:
     """Return ``text`` with a capital letter and a full stop. An identifier of the learner's code at
     its beginning stays as it is."""
-    first = text.split(" ", 1)[0].rstrip(":,")
-    capital = text[:1].upper() if first.isalpha() and first not in _IDENTIFIERS else text[:1]
+    first_word = text.split(" ", 1)[0].rstrip(":,")
+    is_word = first_word.isalpha() and first_word not in _IDENTIFIERS
+    capital = text[:1].upper() if is_word else text[:1]
     return f"{capital}{text[1:]}{'' if text.endswith(('.', '?', '。', '？')) else _('.')}"
 
 
