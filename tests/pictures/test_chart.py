@@ -102,6 +102,7 @@ LESSONS: dict[str, Callable[[], MovingPicture]] = {
             for bug in ("dx written over dy", "dy ignored")
         }
     ),
+    "14-steps": lambda: lesson14.show_steps(measurement.stored("profile")),
     "14-speed": lambda: lesson14.show_speed(measurement.stored("training")),
     "14-profile": lambda: lesson14.show_profile(measurement.stored("profile")),
     "visit-05": lambda: lesson05.sweep_cost(measurement.stored("statistics"), DOTS, NOTE),
