@@ -278,16 +278,16 @@ def run_uv(arguments, settings, lock):
 def confirm_cuda_build():
     """Ask whether the package index's build, which is ten times as large, may take the place of the
     CPU build. Raises Stop if not."""
-    told = (
+    answer = (
         "PyTorch's index of CPU builds did not answer, see above. The package index has another"
         " build: %s." % SIZES["cuda"]
     )
     if sys.stdin.isatty() and sys.stdout.isatty():
-        say(told)
+        say(answer)
         if input("course: take that one? [y/N] ").strip().lower() in ("y", "yes"):
             return
     raise Stop(
-        told
+        answer
         + "\n  Two ways on: run the same command again once that index can be reached, or write"
         " TORCH=cuda beside it (`make lab TORCH=cuda`), which takes the large build."
     )

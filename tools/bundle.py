@@ -68,10 +68,10 @@ def resolve(
     )
     if done.returncode:
         raise Stop(f"no set of wheels fits Python {python} on {processor}:\n{done.stderr.strip()}")
-    found = [line.partition(" ")[0] for line in done.stdout.split("\n") if "==" in line]
+    versions = [line.partition(" ")[0] for line in done.stdout.split("\n") if "==" in line]
     return [
         line
-        for line in found
+        for line in versions
         if torch or not (line.partition("==")[0] in OWN or WITH_TORCH.match(line))
     ]
 
@@ -245,15 +245,19 @@ def import_versions(python: str, names: tuple[str, ...]) -> str:
     )
     if done.returncode:
         why = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        found = done.stdout.split("\n")[:-1]
-        what = f"{python} cannot import {names[len(found)]}: {why}."
+        versions = done.stdout.split("\n")[:-1]
+        failure = f"{python} cannot import {names[len(versions)]}: {why}."
         hint = (
             " Start this with the Python that has PyTorch, or collect a bundle that brings it:"
             f" make bundle BUNDLE_ARGS=--torch (torch {pinned('torch')})."
         )
         raise Stop(
-            what
-            + (hint if names[len(found)] in OWN else " The bundle may be damaged: copy it again.")
+            failure
+            + (
+                hint
+                if names[len(versions)] in OWN
+                else " The bundle may be damaged: copy it again."
+            )
         )
     return ", ".join(done.stdout.strip().split("\n"))
 

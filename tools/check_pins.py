@@ -102,8 +102,8 @@ def main() -> int:
             else "CUDA"
         )
         tried.add((python, platform, build))
-        what = f"{len(found)} packages, with PyTorch's {build} build"
-        print(f"pins: Python {python}, {platform}: {fault or what}", flush=True)
+        summary = f"{len(found)} packages, with PyTorch's {build} build"
+        print(f"pins: Python {python}, {platform}: {fault or summary}", flush=True)
     untried = [
         f"Python {python}, {platform}"
         for python, platform in itertools.product(PYTHONS, PLATFORMS)

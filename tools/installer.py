@@ -135,11 +135,11 @@ def read_pip_settings(python):
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
         env=clean_environment(), timeout=60, check=False,
     )  # fmt: skip
-    found = re.findall(
+    settings_found = re.findall(
         r"(?m)^(global|install|:env:)\.([a-z-]+)=(.*)$", done.stdout.decode("utf-8", "replace")
     )
     winning_last = sorted(
-        found, key=lambda setting: ("global", "install", ":env:").index(setting[0])
+        settings_found, key=lambda setting: ("global", "install", ":env:").index(setting[0])
     )
     return {name: " ".join(ast.literal_eval(value).split()) for _, name, value in winning_last}
 
@@ -160,7 +160,7 @@ def uv_environment(settings):
         "/etc/ssl/ca-bundle.pem",
         cafile,
     )
-    wanted = {
+    translated = {
         "UV_DEFAULT_INDEX": settings.get("index-url"),
         "UV_INDEX": settings.get("extra-index-url"),
         # as pip does: look for a version in all indexes, not in the first that knows the name
@@ -176,7 +176,7 @@ def uv_environment(settings):
         # a bare container has no certificates of its own; uv then takes those that it brings
         "UV_SYSTEM_CERTS": "1" if any(path and os.path.exists(path) for path in systems) else None,
     }
-    env = {name: value for name, value in wanted.items() if value}
+    env = {name: value for name, value in translated.items() if value}
     env.update(clean_environment())
     if settings.get("cert"):  # more deliberate than a variable that every program reads
         env["SSL_CERT_FILE"] = settings["cert"]
@@ -329,9 +329,9 @@ def find_cause(output, code, settings):
         "python": platform.python_version(),
         "machine": platform.machine(),
     }
-    for pattern, told in CAUSES:
+    for pattern, cause in CAUSES:
         if re.search(pattern, output, re.IGNORECASE):
-            return told.format(**words)
+            return cause.format(**words)
     return (
         "the installer failed (exit code %d) for a reason that is not among the known ones; its own"
         " words are above." % code

@@ -114,9 +114,9 @@ def make_learner(home: Path) -> Learner:
     """Return a person whose home has nothing but pip's settings, which may name the index or the
     folder that packages come from."""
     (home / ".config" / "pip").mkdir(parents=True)
-    own = Path.home() / ".config" / "pip" / "pip.conf"
-    if own.is_file():
-        shutil.copyfile(own, home / ".config" / "pip" / "pip.conf")
+    pip_settings = Path.home() / ".config" / "pip" / "pip.conf"
+    if pip_settings.is_file():
+        shutil.copyfile(pip_settings, home / ".config" / "pip" / "pip.conf")
     learner = Learner(home)
     learner.take_over(home)
     return learner

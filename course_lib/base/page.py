@@ -7,12 +7,16 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from course_lib.base.translation import choose_language, gettext
+
 
 def open_templates(folder: Path) -> Environment:
     """Return the templates of ``folder``, which may extend "page.html". They escape every text,
-    because learners write some of them."""
-    return Environment(
+    because learners write some of them, and have ``_`` to translate the program's own."""
+    templates = Environment(
         loader=FileSystemLoader([folder, Path(__file__).parent]),
         autoescape=True,
         undefined=StrictUndefined,
     )
+    templates.globals |= {"_": gettext, "choose_language": choose_language}
+    return templates

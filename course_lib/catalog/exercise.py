@@ -153,19 +153,19 @@ def read_exercise(file: Path) -> Exercise:
         entry = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CourseError(f"{where}: it is not valid TOML: {error}.") from None
-    wanted = {f.name: f for f in fields(Exercise) if f.name not in _FROM_THE_STEM}
-    if unknown := sorted(entry.keys() - wanted.keys()):
+    expected_fields = {f.name: f for f in fields(Exercise) if f.name not in _FROM_THE_STEM}
+    if unknown := sorted(entry.keys() - expected_fields.keys()):
         raise CourseError(
-            f"{where}: there is no field {_list(unknown)}. There are {_list(wanted)}."
+            f"{where}: there is no field {_list(unknown)}. There are {_list(expected_fields)}."
         )
     if missing := [
         key
-        for key, f in wanted.items()
+        for key, f in expected_fields.items()
         if key not in entry and f.default is f.default_factory is MISSING
     ]:
         raise CourseError(f"{where}: missing field {_list(missing)}.")
     for key, value in entry.items():
-        annotation = str(wanted[key].type)
+        annotation = str(expected_fields[key].type)
         if not _has_type(value, annotation):
             raise CourseError(
                 f"{where}, field {key}: it has to be {_WORDS[annotation]}, and is {value!r}."
@@ -203,11 +203,11 @@ def find(names: list[str]) -> list[Exercise]:
 
     Raises: CourseError if there is no exercise of a name.
     """
-    found = {}
+    exercises_found = {}
     for name in names:
         of_lesson = [exercise for exercise in required().values() if exercise.lesson == name]
-        found |= {exercise.id: exercise for exercise in of_lesson or [get(name)]}
-    return list(found.values())
+        exercises_found |= {exercise.id: exercise for exercise in of_lesson or [get(name)]}
+    return list(exercises_found.values())
 
 
 def _has_type(value: Any, annotation: str) -> bool:

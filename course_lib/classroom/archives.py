@@ -26,6 +26,7 @@ from typing import IO, Any
 
 from course_lib.base.files import read_plain_file
 from course_lib.base.text import make_visible_line, shorten
+from course_lib.base.translation import gettext as _
 from course_lib.base.worker import WorkerFailure
 from course_lib.sandbox import jobs
 from course_lib.sandbox.jobs import JobFailure, ResourceLimits
@@ -116,8 +117,8 @@ def explain_unwanted(path: PurePosixPath) -> str:
     if WANTED.fullmatch(path.name) or not _MEANT.fullmatch(path.name) or is_skipped(path.parent):
         return ""
     if path.name.lower().endswith(".ipynb"):
-        return "is a notebook; what is graded is the .py file of exercises/"
-    return "is not named as the course names its files (ex07a_NAME.py)"
+        return _("is a notebook; what is graded is the .py file of exercises/")
+    return _("is not named as the course names its files (ex07a_NAME.py)")
 
 
 def guess_exercise(path: PurePosixPath) -> str:

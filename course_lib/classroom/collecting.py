@@ -25,6 +25,8 @@ from course_lib import catalog
 from course_lib.base.files import NoPlainFile, read_plain_file
 from course_lib.base.installation import environment_fault
 from course_lib.base.text import make_visible_line
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.catalog import Exercise
 from course_lib.classroom.archives import (
     FILE_BYTES,
@@ -61,8 +63,9 @@ class Misnamed:
 
     @property
     def note(self) -> str:
-        guess = f"; by its name it is probably {self.exercise}" if self.exercise else ""
-        return f"{self.path}: not read, it {self.why}{guess}"
+        note = _("{file}: not read, it {why}").format(file=self.path, why=self.why)
+        guess = _("; by its name it is probably {exercise}").format(exercise=self.exercise)
+        return note + (guess if self.exercise else "")
 
 
 @dataclass
@@ -123,7 +126,9 @@ def collect(
     names = [_describe_sources(entry) for entry in submissions.entries]
     counts.notes.insert(
         0,
-        f"{len(names)} submissions: {', '.join(names)}; the later one counts: {names[ranked[-1]]}",
+        _("{count} submissions: {names}; the later one counts: {name}").format(
+            count=len(names), names=", ".join(names), name=names[ranked[-1]]
+        ),
     )
     return counts
 
@@ -152,11 +157,11 @@ def read_clock(entry: Entry, member: Member) -> Clock:
     if entry.marks_late:
         return Clock(0.0, entry.clockless, vouched=True)
     if member.packed:
-        source = "the time in the archive" if member.time else "the archive has no time"
+        source = N_("the time in the archive") if member.time else N_("the archive has no time")
         return Clock(member.time, source)
     if entry.clockless:
         return Clock(0.0, entry.clockless)
-    return Clock(member.time, "the file's time on the disk")
+    return Clock(member.time, N_("the file's time on the disk"))
 
 
 def _describe_sources(entry: Entry) -> str:
@@ -185,7 +190,7 @@ def _collect_entry(entry: Entry, exercises: Collection[Exercise], accept_names: 
     collected.time = max((time for member, time in timed if id(member) in counted), default=0.0)
     if len(collected.notes) > _MOST_NOTES:
         collected.notes[_MOST_NOTES:] = [
-            f"and {len(collected.notes) - _MOST_NOTES} more such things"
+            _("and {count} more such things").format(count=len(collected.notes) - _MOST_NOTES)
         ]
     is_empty = all(member.unwanted and id(member) not in counted for member in members)
     if is_empty and not collected.refused and not collected.problem:
@@ -216,8 +221,9 @@ def _find_problem(collected: Collected) -> str:
     if notes:
         collected.notes.remove(problem := notes[0])
         return problem
-    holds = f"; it holds {', '.join(collected.others)}" if collected.others else ""
-    return f"there is no exercise file (ex07a_NAME.py) in it{holds}"
+    problem = _("there is no exercise file (ex07a_NAME.py) in it")
+    holds = _("; it holds {names}").format(names=", ".join(collected.others))
+    return problem + (holds if collected.others else "")
 
 
 def _guess_exercise(path: str) -> str:
@@ -234,7 +240,8 @@ def _accept_name(exercise: Exercise, misnamed: list[Member], collected: Collecte
         return misnamed
     collected.files[exercise.id] = code[0]
     collected.refused.pop(exercise.id, None)
-    collected.note(f"{code[0].path} counts as {exercise.file}.py (--accept-names)", exercise.id)
+    note = _("{file} counts as {name}.py (--accept-names)")
+    collected.note(note.format(file=code[0].path, name=exercise.file), exercise.id)
     return [member for member in misnamed if member.data != code[0].data]
 
 
@@ -248,7 +255,8 @@ def _choose(exercise: Exercise, members: list[Member], collected: Collected) -> 
     collected.files[exercise.id] = chosen
     if any(member.data != chosen.data for member in members):
         paths = ", ".join(sorted(member.path for member in members))
-        collected.note(f"{len(members)} files ({paths}); {chosen.path} counts", exercise.id)
+        note = _("{count} files ({paths}); {file} counts")
+        collected.note(note.format(count=len(members), paths=paths, file=chosen.path), exercise.id)
 
 
 def _rank(exercise: Exercise, member: Member) -> tuple:
@@ -274,7 +282,9 @@ def _read_source(source: SubmissionSource, collected: Collected) -> Iterator[tup
         status = os.lstat(source.path)
     except OSError as error:
         collected.notes.append(
-            f"{make_visible_line(source.path.name)} cannot be read: {error.strerror}"
+            _("{file} cannot be read: {reason}").format(
+                file=make_visible_line(source.path.name), reason=error.strerror
+            )
         )
         return
     if stat.S_ISDIR(status.st_mode):
@@ -296,7 +306,8 @@ def _read_file(
     elif why := explain_unwanted(name):
         yield _read_misnamed(path, name, why), status.st_mtime
     elif not collected.notes:
-        collected.notes.append(f"{make_visible_line(name.name)} is no exercise file")
+        note = _("{file} is no exercise file")
+        collected.notes.append(note.format(file=make_visible_line(name.name)))
 
 
 def _read_archive(
@@ -322,7 +333,7 @@ def _read_member(path: Path, name: PurePosixPath, collected: Collected) -> Membe
         why = (
             f"{file_name} {error.strerror}"
             if str(error.strerror).startswith("is ")
-            else f"{file_name} cannot be read: {error.strerror}"
+            else _("{file} cannot be read: {reason}").format(file=file_name, reason=error.strerror)
         )
         collected.refused[_find_exercise(str(name))] = why
         collected.notes.append(why)

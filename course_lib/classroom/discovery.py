@@ -33,6 +33,8 @@ from pathlib import Path
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.text import make_visible_line, shorten
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.classroom.archives import is_archive, name_without_suffix
 from course_lib.classroom.gradescope_export import METADATA, Exported, Submitter, read_metadata
 from course_lib.classroom.own_word import read_table
@@ -52,10 +54,10 @@ MOODLE = re.compile(
 )
 _LONGEST = 120  # limit on the characters of a name
 _MAP_COLUMNS = ("learner", "path", "id", "login", "submitted", "email")
-_CANVAS_CLOCK = "Canvas's download has no times"
-_MOODLE_CLOCK = "Moodle's download has no times"
-_GRADESCOPE_CLOCK = "Gradescope's time"
-_CLONE_CLOCK = "a clone has the time of cloning"
+_CANVAS_CLOCK = N_("Canvas's download has no times")
+_MOODLE_CLOCK = N_("Moodle's download has no times")
+_GRADESCOPE_CLOCK = N_("Gradescope's time")
+_CLONE_CLOCK = N_("a clone has the time of cloning")
 _KINDS = {
     stat.S_IFLNK: "a symbolic link, which is not followed",
     stat.S_IFIFO: "a pipe",
@@ -282,7 +284,11 @@ def _read_canvas(folder: Path, names: Sequence[str]) -> list[Entry]:
         )
         source = SubmissionSource(folder / name, "" if online else match["rest"])
         notes = (
-            (f"{make_visible_line(name)} was typed into Canvas, and is not graded",)
+            (
+                _("{file} was typed into Canvas, and is not graded").format(
+                    file=make_visible_line(name)
+                ),
+            )
             if online
             else ()
         )
@@ -320,15 +326,17 @@ def _read_moodle(folder: Path, names: Sequence[str]) -> list[Entry]:
         )
         if match["kind"] != "file":
             description = (
-                "an online text"
+                _("an online text")
                 if match["kind"] == "onlinetext"
-                else f"no file but {match['kind']}"
+                else _("no file but {kind}").format(kind=match["kind"])
             )
             entries[key] = replace(
                 entry,
                 notes=(
                     *entry.notes,
-                    f"{make_visible_line(name)} is {description}, which is not graded",
+                    _("{file} is {description}, which is not graded").format(
+                        file=make_visible_line(name), description=description
+                    ),
                 ),
             )
         elif problem := _find_obstacle(path, match["rest"]):
@@ -362,7 +370,11 @@ def _make_exported_entry(folder: Path, exported: Exported, person: Submitter) ->
         clock=_GRADESCOPE_CLOCK,
         address=clean_name(person.email) if person.email else "",
         problem=_find_obstacle(path),
-        notes=(f"handed in together with {', '.join(map(clean_name, others))}",) if others else (),
+        notes=(
+            (_("handed in together with {names}").format(names=", ".join(map(clean_name, others))),)
+            if others
+            else ()
+        ),
     )
 
 
@@ -422,12 +434,16 @@ def _find_obstacle(path: Path, given_name: str = "") -> str:
     try:
         mode = os.lstat(path).st_mode
     except OSError as error:
-        return f"{make_visible_line(path.name)} cannot be read: {error.strerror}"
+        return _("{file} cannot be read: {reason}").format(
+            file=make_visible_line(path.name), reason=error.strerror
+        )
     file_name = make_visible_line(path.name)
     if stat.S_IFMT(mode) in _KINDS:
         return f"{file_name} is {_KINDS[stat.S_IFMT(mode)]}"
     if stat.S_ISREG(mode) and not given_name and not is_archive(path.name):
-        return f"{file_name} is a file; a folder or an archive (zip, tar) was expected"
+        return _("{file} is a file; a folder or an archive (zip, tar) was expected").format(
+            file=file_name
+        )
     return ""
 
 

@@ -23,9 +23,11 @@ from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.files import open_private
 from course_lib.base.text import make_visible_line
+from course_lib.base.translation import mark as N_
 from course_lib.catalog import Exercise, edits, texts
 from course_lib.classroom import archives, checking, feedback, gradebook, reports, similarity
 from course_lib.classroom.collecting import Collected, Misnamed, collect, read_clock
+from course_lib.classroom.computed_values import number_values
 from course_lib.classroom.discovery import Submissions, clean_name, discover, list_strays
 from course_lib.classroom.engine import CheckAnswer, Engine, Job
 from course_lib.classroom.journal import Journal, describe_full_disk
@@ -332,7 +334,9 @@ class _Submission:
     person: Person
     attempts: dict[str, Attempt]
     misnamed: list[Misnamed]
-    fingerprints: dict[str, array[int]]  # arrays take far less memory than sets
+    # by exercise; arrays take far less memory than sets
+    fingerprints: dict[str, array[int]]
+    values: dict[str, array[int]]
 
 
 class _Run:
@@ -450,7 +454,11 @@ class _Run:
             attempts = self._list_attempts(collected, person)
             self.known.append(
                 _Submission(
-                    person, attempts, collected.misnamed, self._take_fingerprints(collected)
+                    person,
+                    attempts,
+                    collected.misnamed,
+                    self._take_fingerprints(collected),
+                    self._list_values(collected),
                 )
             )
             if not files:
@@ -493,7 +501,7 @@ class _Run:
             else:
                 attempts[name] = Attempt(
                     "", "", self.version, reason=collected.refused[name],
-                    clock="the file cannot be read", **shared,
+                    clock=N_("the file cannot be read"), **shared,
                 )  # fmt: skip
         return attempts
 
@@ -501,6 +509,14 @@ class _Run:
         return {
             name: array(
                 "I", sorted(similarity.take_fingerprint(member.data, self._hash_unsolved(name)))
+            )
+            for name, member in collected.files.items()
+        }
+
+    def _list_values(self, collected: Collected) -> dict[str, array[int]]:
+        return {
+            name: array(
+                "I", sorted(similarity.list_own_values(member.data, _number_unsolved(name)))
             )
             for name, member in collected.files.items()
         }
@@ -575,32 +591,28 @@ class _Run:
                     ),
                 )
         earlier = [
-            (name, self._take_fingerprints(collect(submissions, self.exercises)))
+            (name, self._list_values(collect(submissions, self.exercises)))
             for name, submissions in self.earlier
         ]
         for exercise in self.exercises:
-            fingerprints = {
-                collected.person.learner: frozenset(collected.fingerprints.get(exercise.id, ()))
+            values = {
+                collected.person.learner: frozenset(collected.values.get(exercise.id, ()))
                 for collected in self.known
             }
-            earlier_hashes = [
-                (name, frozenset(fingerprints_by_id.get(exercise.id, ())))
-                for name, fingerprints_by_id in earlier
+            earlier_values = [
+                (name, frozenset(values_by_id.get(exercise.id, ())))
+                for name, values_by_id in earlier
             ]
-            alike = similarity.find_alike([*fingerprints.items(), *earlier_hashes])
+            alike = similarity.find_alike([*values.items(), *earlier_values])
             self.record.alike[exercise.id] = similarity.merge_alike(
                 self.record.alike.get(exercise.id, ()),
-                (group for group in alike if any(name in fingerprints for name in group.learners)),
+                (group for group in alike if any(name in values for name in group.learners)),
                 {
                     collected.person.learner
                     for collected in self.known
                     if exercise.id in collected.attempts
                 }
-                | {
-                    name
-                    for name, fingerprints_by_id in earlier
-                    if exercise.id in fingerprints_by_id
-                },
+                | {name for name, values_by_id in earlier if exercise.id in values_by_id},
             )
 
     def _list_published(self, exercise: Exercise) -> list[tuple[str, frozenset[int]]]:
@@ -690,6 +702,11 @@ def make_verdict_key(exercise_id: str, data: bytes, secret: bytes, mode: str, ow
 
 def _is_unsolved(exercise_id: str, data: bytes) -> bool:
     return texts.is_unsolved(catalog.get(exercise_id), data)
+
+
+@functools.cache
+def _number_unsolved(exercise_id: str) -> frozenset[int]:
+    return number_values(_make_unsolved_text(exercise_id).encode())
 
 
 @functools.cache

@@ -26,6 +26,7 @@ from datetime import datetime
 from typing import Any
 
 from course_lib import catalog
+from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise
 from course_lib.classroom.own_word import EXCUSED
 from course_lib.classroom.similarity import Alike
@@ -79,10 +80,12 @@ class Mark:
     def hand_words(self) -> str:
         """The teacher's points or excuse beside the grader's points, and the teacher's comment; ""
         if the teacher gave neither."""
-        graded = "nothing yet" if self.graded is None else format_points(self.graded)
-        counts = (
-            f"{self.by_hand} counts (marks.csv), not {graded} by the grader" if self.by_hand else ""
-        )
+        graded = _("nothing yet") if self.graded is None else format_points(self.graded)
+        counts = ""
+        if self.by_hand:
+            counts = _("{points} counts (marks.csv), not {graded} by the grader").format(
+                points=_("excused") if self.by_hand == EXCUSED else self.by_hand, graded=graded
+            )
         return ": ".join(words for words in (counts, self.comment) if words)
 
 
@@ -172,13 +175,19 @@ class Row:
     @property
     def published(self) -> list[str]:
         """The exercises whose file is a published solution or like one, in words."""
-        return [f"{mark.exercise} is {mark.published}" for mark in self.marks if mark.published]
+        return [
+            _("{exercise} is {text}").format(exercise=mark.exercise, text=mark.published)
+            for mark in self.marks
+            if mark.published
+        ]
 
     @property
     def oddities(self) -> list[str]:
         """The odd lines of the submission, in words. They cost no points."""
         return [
-            f"{mark.exercise} line {oddity['line']}: {oddity['words']}"
+            _("{exercise} line {line}: {words}").format(
+                exercise=mark.exercise, line=oddity["line"], words=oddity["words"]
+            )
             for mark in self.marks
             if mark.verdict
             for oddity in mark.verdict.get("oddities", ())
@@ -266,11 +275,18 @@ def write_canvas(
             "SIS User ID",
             "SIS Login ID",
             "Section",
-            *(f"{e.id} {e.title}" for e, _ in required),
+            *(f"{exercise.id} {exercise.title}" for exercise, _points in required),
         ]
     )
     yield _join(
-        ["Points Possible", "", "", "", "", *(format_points(points) for _, points in required)]
+        [
+            "Points Possible",
+            "",
+            "",
+            "",
+            "",
+            *(format_points(points) for _exercise, points in required),
+        ]
     )
     for row in rows:
         number = row.id if row.id.isdecimal() else ""

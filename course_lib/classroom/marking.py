@@ -9,21 +9,22 @@ from datetime import UTC
 from fractions import Fraction
 from typing import Any
 
-from course_lib.base.words import format_count
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.catalog import Exercise
 from course_lib.classroom.gradebook import ABSENT, NO_FILE, NOT_GRADED, Mark, Row, format_points
 from course_lib.classroom.lateness import spend_free_days
 from course_lib.classroom.own_word import EXCUSED, MARKS, Word
 from course_lib.classroom.record import Attempt, Person, Record, Rules, read_time
+from course_lib.classroom.similarity import limit_alike
 from course_lib.grading.kind import find_kind
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, PASS, from_dict
 
-_ABSENT = "no folder of before has anything of this learner for it; `--absent zero` gives 0"
-# A published solution is named only where the exercise leaves a choice. What more than this part of
-# a class hands in, the exercise forces; in a class of fewer files, every text with fewer hashes.
-_FORCED_PART = Fraction(1, 4)
+_ABSENT = N_("no folder of before has anything of this learner for it; `--absent zero` gives 0")
+# A published solution is named only where the exercise leaves a choice: in a class of fewer files
+# than the first of these numbers, only one with as many hashes as the second.
 _SMALL_CLASS, _FORCED_SIZE = 8, 30
-_LOST = "its verdict is no longer in the journal; grade the folder with this file again"
+_LOST = N_("its verdict is no longer in the journal; grade the folder with this file again")
 
 
 def weigh(exercise: Exercise, weights: str) -> float:
@@ -128,10 +129,8 @@ class Marker:
         free_days = self._spend_free_days(person)
         for exercise in self.record.exercises:
             free = free_days.get(exercise.id, 0)
-            mark, (attempt, _) = (
-                self._mark(person, exercise, free),
-                self._choose(person, exercise, free),
-            )
+            mark = self._mark(person, exercise, free)
+            attempt = self._choose(person, exercise, free)[0]
             summaries[exercise.id] = {
                 "points": mark.points,
                 "by_hand": mark.by_hand,
@@ -172,7 +171,7 @@ class Marker:
         if len(shares) < _SMALL_CLASS:
             return attempt.published_size < _FORCED_SIZE
         as_near = sum(share >= attempt.published_share for share in shares)
-        return as_near > _FORCED_PART * len(shares)
+        return as_near > limit_alike(len(shares))
 
     def count_forced(self) -> dict[str, int]:
         """Return by exercise the number of learners whose files are as near to a published text as
@@ -237,9 +236,9 @@ class Marker:
                 self._describe_unsure_time(person, exercise, attempt),
             )
             status = verdict["status"] if verdict else NOT_GRADED if graded is None else ERROR
-            reason = reason or (_LOST if graded is None else "")
+            reason = reason or (_(_LOST) if graded is None else "")
         elif not (exercise.optional or exercise.id in person.present or self.rules.absent_zero):
-            status, graded, reason = ABSENT, None, _ABSENT
+            status, graded, reason = ABSENT, None, _(_ABSENT)
         word = self._find_word(person, exercise)
         points, by_hand = graded, ""
         if word.excused:
@@ -325,15 +324,15 @@ class Marker:
         if days:
             source = MARKS if teachers_days is not None else _describe_clock(attempt)
             cost = self._describe_cost(exercise, days, free_days)
-            return f"{format_count(days, 'day')} late by {source}{cost}"
+            return _("{days} late by {clock}").format(days=_count_days(days), clock=source) + cost
         if teachers_days is not None:
             return ""
         if attempt.marked_late:
-            unknown = (
-                f"; by how much is not known: the column late of {MARKS} says it, and until then no"
+            unknown = _(
+                "; by how much is not known: the column late of {file} says it, and until then no"
                 " points are off"
-            )
-            return "marked late by the system that it comes from" + (
+            ).format(file=MARKS)
+            return _("marked late by the system that it comes from") + (
                 unknown if self.rules.late else ""
             )
         return ""
@@ -345,25 +344,30 @@ class Marker:
         if teachers_days is not None or attempt.marked_late or attempt.vouched:
             return ""
         if days := self._count_days_by_clock(attempt):
-            cost = ", which takes no points off" if self.rules.late else ""
-            return f"{format_count(days, 'day')} late by {_describe_clock(attempt)}{cost}"
+            cost = _(", which takes no points off") if self.rules.late else ""
+            late = _("{days} late by {clock}")
+            return late.format(days=_count_days(days), clock=_describe_clock(attempt)) + cost
         if attempt.due and not attempt.time and self.rules.late:
-            return f"whether it is late is not known: {attempt.clock}"
+            return _("whether it is late is not known: {reason}").format(reason=_(attempt.clock))
         return ""
 
     def _describe_cost(self, exercise: Exercise, days: int, free_days: int) -> str:
         if not self.rules.late:
             return ""
         free = min(free_days, days)
-        words = f", {free} of them free" if free else ""
+        words = _(", {free} of them free").format(free=free) if free else ""
         if not (charged := days - free):
             return words
         possible = weigh(exercise, self.rules.weights)
         off = Fraction(possible) - self.rules.late.deduct(possible, possible, charged)
-        return f"{words}, {format_points(float(off))} points off"
+        return words + _(", {points} points off").format(points=format_points(float(off)))
+
+
+def _count_days(days: int) -> str:
+    return _("1 day") if days == 1 else _("{count} days").format(count=days)
 
 
 def _describe_clock(attempt: Attempt) -> str:
     moment = read_time(attempt.time)
     when = moment.astimezone(UTC).strftime("%Y-%m-%d %H:%M UTC") if moment else "?"
-    return f"{attempt.clock} ({when})"
+    return f"{_(attempt.clock)} ({when})"

@@ -19,6 +19,7 @@ from typing import Any
 from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import mark as N_
 from course_lib.catalog import Exercise
 from course_lib.classroom.lateness import LateRule
 from course_lib.classroom.out_folder import write_lines
@@ -26,7 +27,7 @@ from course_lib.classroom.similarity import Alike
 
 RECORD = "record.json"
 _VERSION = 1
-MAPPING_CLOCK = "the mapping's time"
+MAPPING_CLOCK = N_("the mapping's time")
 
 
 @dataclass(frozen=True)

@@ -23,14 +23,16 @@ from markupsafe import Markup, escape
 from course_lib.base.files import make_private_folder
 from course_lib.base.page import open_templates
 from course_lib.base.text import shorten
-from course_lib.base.words import format_count
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
+from course_lib.base.words import AND, list_words
 from course_lib.catalog import Exercise
 from course_lib.classroom.gradebook import ABSENT, NO_FILE, NOT_GRADED, Mark, Row, format_points
 from course_lib.classroom.out_folder import write_lines
 from course_lib.classroom.predictions import list_questions
 from course_lib.classroom.similarity import Alike
 from course_lib.grading.judging.causes import CAUSES, REFUSALS, make_sentence
-from course_lib.grading.report import SIGNS, quote_line
+from course_lib.grading.report import SIGNS, describe_status, quote_line
 from course_lib.grading.verdict import ERROR, FAIL, GRADER_FAULT, NOT_ATTEMPTED, PASS, Place
 
 CLASS_PAGE, FOLDER, ALIKE_FOLDER = "class.html", "reports", "alike"
@@ -114,36 +116,67 @@ def say_what_happened(mark: Mark, exercise: Exercise) -> str:
     """Return the result of one exercise for the learner, in a sentence or two. Of hidden cases, it
     tells only how many are right."""
     if mark.status == NO_FILE:
-        reason = f" {mark.reason}." if mark.reason else ""
-        return f"There is no file {exercise.file}.py in what you handed in.{reason}"
+        no_file = _("There is no file {file}.py in what you handed in.").format(file=exercise.file)
+        return join_sentences(no_file, make_sentence(mark.reason) if mark.reason else "")
     if mark.status == ABSENT:
-        return f"Nothing has come from you yet for {exercise.file}.py; it does not count so far."
+        return _("Nothing has come from you yet for {file}.py; it does not count so far.").format(
+            file=exercise.file
+        )
     if mark.status == NOT_GRADED:
-        return (
+        return _(
             "This file could not be graded yet. That is not your fault, and takes no points from"
             " you."
         )
     if mark.verdict is None:
         return make_sentence(mark.reason)
     if mark.status == NOT_ATTEMPTED:
-        return "The file is still as the course wrote it."
+        return _("The file is still as the course wrote it.")
     cases = [case["status"] for case in mark.verdict["cases"]]
-    right = f"{cases.count(PASS)} of {len(cases)} hidden cases are right." if cases else ""
     if mark.status == PASS:
-        all_right = f"All {len(cases)} hidden cases are right." if cases else "Everything is right."
-        return " ".join([all_right, *_tell_author(mark.verdict)])
+        all_right = (
+            _("All {count} hidden cases are right.").format(count=len(cases))
+            if cases
+            else _("Everything is right.")
+        )
+        return join_sentences(all_right, *_tell_author(mark.verdict))
+    right = ""
+    if mark.status == FAIL and cases:
+        right = _("{right} of {count} hidden cases are right.").format(
+            right=cases.count(PASS), count=len(cases)
+        )
     place = mark.verdict["place"]
-    line = f"Line {place['line']}: " if mark.status == ERROR and place else ""
-    return f"{line}{mark.verdict['headline']} {right if mark.status == FAIL else ''}".rstrip()
+    line = ""
+    if mark.status == ERROR and place:
+        line = _("Line {line}:").format(line=place["line"])
+    return join_sentences(line, mark.verdict["headline"], right)
 
 
 def _tell_author(verdict: dict[str, Any]) -> list[str]:
     """Return a sentence for each odd line that its author should know of."""
     return [
-        f"Line {oddity['line']}: {oddity['words']}."
+        _("Line {line}: {words}.").format(line=oddity["line"], words=oddity["words"])
         for oddity in verdict.get("oddities", ())
         if oddity.get("for_author")
     ]
+
+
+def describe_mark_status(status: str) -> str:
+    """Return the status of a mark in words."""
+    words = {NO_FILE: _("no file"), ABSENT: _("absent"), NOT_GRADED: _("not graded")}
+    return words.get(status) or describe_status(status)
+
+
+def _count_learners(count: int) -> str:
+    return _("1 learner") if count == 1 else _("{count} learners").format(count=count)
+
+
+def _count_exercises(count: int) -> str:
+    return _("1 exercise") if count == 1 else _("{count} exercises").format(count=count)
+
+
+def _name_files(marks: Iterable[Mark], exercises: Mapping[str, Exercise]) -> list[str]:
+    """Return each exercise of the marks with the name of its file."""
+    return [f"{mark.exercise} ({exercises[mark.exercise].file}.py)" for mark in marks]
 
 
 def describe_mark(mark: Mark, exercise: Exercise) -> str:
@@ -285,8 +318,15 @@ def _open_templates() -> Environment:
         "sign": lambda status: _SIGNS.get(status, "?"),
         "quote": quote_place,
         "prose": _prose,
-        "format_count": format_count,
         "happened": say_what_happened,
+        "status": describe_mark_status,
+        "columns": tuple(_STYLES),
+        "count_learners": _count_learners,
+        "count_exercises": _count_exercises,
+        "list_words": list_words,
+        "AND": AND,
+        "name_files": _name_files,
+        "sentence": make_sentence,
     }
     return templates
 

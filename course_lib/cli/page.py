@@ -12,7 +12,6 @@ import course_lib
 from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
 from course_lib.base.page import open_templates
-from course_lib.base.translation import gettext
 from course_lib.base.words import format_count
 
 if TYPE_CHECKING:
@@ -37,6 +36,5 @@ def write_page(file: Path, template: str, *, picture: MovingPicture, **values: A
         "version": course_lib.__version__,
         "today": date.today().isoformat(),
         "format_count": format_count,
-        "_": gettext,
     }
     write_atomic(file, templates.get_template(template).render(values | page_values))

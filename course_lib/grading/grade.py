@@ -195,8 +195,8 @@ def _run_again(
         numbers += running.kernels.source.encode()
     else:
         choice, numbers = (
-            secret.generator(f"again, {what}: {exercise.id}").bytes(32)
-            for what in ("case", "numbers")
+            secret.generator(f"again, {part}: {exercise.id}").bytes(32)
+            for part in ("case", "numbers")
         )
     again = make_second_plans(exercise, plans, choice, numbers)
     run = running.run(again, mode=find_mode(running.mode).interpreted_by or None)

@@ -90,7 +90,7 @@ class Kind(abc.ABC):
         """The mode that runs on every machine."""
         return self.modes[0]
 
-    def choose_mode(self, wanted: str | None) -> str:
+    def choose_mode(self, asked_mode: str | None) -> str:
         """Return the name of the mode for a caller that wants "cpu", "gpu", or what this machine
         has (None).
 

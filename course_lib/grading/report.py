@@ -218,11 +218,11 @@ def _describe_words(first: Finding) -> str:
 
 
 def _list_numbers(first: Finding) -> tuple[tuple[str, str], ...]:
-    given = tuple((name, f" {value}") for name, value in first.inputs)
+    inputs = tuple((name, f" {value}") for name, value in first.inputs)
     if not first.element:
-        return given
+        return inputs
     rows = (
-        *given,
+        *inputs,
         (_("expected {element}").format(element=first.element), _align(first.want)),
         (_("got"), _align(first.got)),
     )

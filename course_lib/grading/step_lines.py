@@ -36,18 +36,18 @@ def find_own_place(
             line has the mistake for certain.
     """
     lines, tree = places.split_lines(text), ast.parse(text)
-    known = known_lines.compare(solved, [slip.cell for slip in slips])
+    differences = known_lines.compare(solved, [slip.cell for slip in slips])
     right = {line.strip() for line in given}
     suspects = [
         statement
         for statement in known_lines.list_statements(tree)
-        if lines[statement.lineno - 1].strip() not in right and not known.is_right(statement)
+        if lines[statement.lineno - 1].strip() not in right and not differences.is_right(statement)
     ]
     place = None if place is not None and place.label else place
     if place is not None and any(statement.lineno == place.line for statement in suspects):
         return place
     functions = [node for node in tree.body if isinstance(node, ast.FunctionDef)]
-    culprit = suspects[0] if len(suspects) == 1 else known.find_wrong(functions)
+    culprit = suspects[0] if len(suspects) == 1 else differences.find_wrong(functions)
     if culprit in suspects:
         return places.make_place(file, text, places.find_span(culprit))
     return place if is_seen else None

@@ -116,12 +116,12 @@ def _each_and_all(edits: Edit) -> Iterator[Edit]:
 
 
 def _forget_other(solution: _Solution) -> Iterator[Edit]:
-    found: list[tuple[ast.expr | ast.stmt, str]] = []
+    changes: list[tuple[ast.expr | ast.stmt, str]] = []
     for call in solution.list_calls("load"):
-        kept = [keyword for keyword in call.keywords if keyword.arg != "other"]
-        if len(kept) < len(call.keywords):
-            found.append((call, _change(call, keywords=kept)))
-    yield from _each_and_all(found)
+        other_keywords = [keyword for keyword in call.keywords if keyword.arg != "other"]
+        if len(other_keywords) < len(call.keywords):
+            changes.append((call, _change(call, keywords=other_keywords)))
+    yield from _each_and_all(changes)
 
 
 def _take_other_axis(solution: _Solution) -> Iterator[Edit]:
@@ -144,12 +144,12 @@ def _turn_block(solution: _Solution) -> Iterator[Edit]:
 def _list_turned(solution: _Solution) -> Edit:
     """Make columns of rows, as in ``rows[None, :]`` for ``rows[:, None]``, and rows of columns."""
     turned = {"(:, None)": "None, :", "(None, :)": ":, None"}
-    found: list[tuple[ast.expr | ast.stmt, str]] = []
+    changes: list[tuple[ast.expr | ast.stmt, str]] = []
     for node in solution.list_nodes(ast.Subscript):
         index = f"({ast.unparse(node.slice).strip('()')})"
         if index in turned:
-            found.append((node.slice, turned[index]))
-    return found
+            changes.append((node.slice, turned[index]))
+    return changes
 
 
 def _leave_out_axis(solution: _Solution) -> Iterator[Edit]:
@@ -159,24 +159,24 @@ def _leave_out_axis(solution: _Solution) -> Iterator[Edit]:
 
 
 def _divide_by_lanes(solution: _Solution) -> Iterator[Edit]:
-    found: list[tuple[ast.expr | ast.stmt, str]] = []
+    changes: list[tuple[ast.expr | ast.stmt, str]] = []
     for node in solution.list_operations(ast.Div):
         if ast.unparse(node.right) == "N" and "BLOCK" in solution.parameters:
-            found.append((node.right, "BLOCK"))
-    yield from _each_and_all(found)
-    yield from ([(node, "(N - 1)")] for node, _code in found)
+            changes.append((node.right, "BLOCK"))
+    yield from _each_and_all(changes)
+    yield from ([(node, "(N - 1)")] for node, _code in changes)
 
 
 def _forget_division(solution: _Solution) -> Iterator[Edit]:
-    found: list[tuple[ast.expr | ast.stmt, str]] = [
+    changes: list[tuple[ast.expr | ast.stmt, str]] = [
         (node, ast.unparse(node.left))
         for node in solution.list_operations(ast.Div)
         if any(isinstance(part, ast.Call) and name_call(part) == "sum" for part in ast.walk(node))
     ]
     for call in solution.list_calls("mean"):
         if isinstance(call.func, ast.Attribute):
-            found.append((call, _change(call, func=_rename(call.func, "sum"))))
-    yield from _each_and_all(found)
+            changes.append((call, _change(call, func=_rename(call.func, "sum"))))
+    yield from _each_and_all(changes)
 
 
 def _rename(attribute: ast.Attribute, name: str) -> ast.Attribute:
@@ -190,19 +190,19 @@ def _overwrite_sum(solution: _Solution) -> Iterator[Edit]:
 
 
 def _forget_widening(solution: _Solution) -> Iterator[Edit]:
-    found: list[tuple[ast.expr | ast.stmt, str]] = []
+    changes: list[tuple[ast.expr | ast.stmt, str]] = []
     for call in solution.list_calls("to", "astype", "float"):
         widens = name_call(call) == "float" or (
             bool(call.args) and ast.unparse(call.args[0]).endswith("float32")
         )
         if widens and isinstance(call.func, ast.Attribute):
-            found.append((call, ast.unparse(call.func.value)))
+            changes.append((call, ast.unparse(call.func.value)))
     outer = [
         (node, code)
-        for node, code in found
-        if not any(node is not other and node in ast.walk(other) for other, _code in found)
+        for node, code in changes
+        if not any(node is not other and node in ast.walk(other) for other, _code in changes)
     ]
-    yield from ([edit] for edit in found)
+    yield from ([edit] for edit in changes)
     if len(outer) > 1:
         yield outer
 
@@ -235,10 +235,10 @@ def _forget_row(solution: _Solution) -> Iterator[Edit]:
     for call in solution.list_calls("load"):
         for part in ast.walk(call.args[0]) if call.args else ():
             if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add):
-                for dropped, kept in ((part.right, part.left), (part.left, part.right)):
+                for dropped, remaining in ((part.right, part.left), (part.left, part.right)):
                     is_row = not any(name.endswith("_ptr") for name in list_names(dropped))
                     if is_row and programs & list_names(dropped):
-                        yield [(part, ast.unparse(kept))]
+                        yield [(part, ast.unparse(remaining))]
     for node in solution.list_operations(ast.Mult):
         if isinstance(node.left, ast.Name) and node.left.id in programs:
             yield [(node, ast.unparse(node.right))]
@@ -302,12 +302,12 @@ def _forget_root(solution: _Solution) -> Iterator[Edit]:
 
 
 def _forget_square(solution: _Solution) -> Iterator[Edit]:
-    found: list[tuple[ast.expr | ast.stmt, str]] = [
+    changes: list[tuple[ast.expr | ast.stmt, str]] = [
         (node, ast.unparse(node.left))
         for node in solution.list_operations(ast.Mult)
         if ast.dump(node.left) == ast.dump(node.right)
     ]
-    yield from _each_and_all(found)
+    yield from _each_and_all(changes)
 
 
 def _turn_sign(solution: _Solution) -> Iterator[Edit]:
@@ -463,11 +463,11 @@ def list_common_slips(solved: str, kind: str) -> tuple[KnownSlip, ...]:
     """List the wrong forms of a step's solution, the likelier mistakes first. ``kind`` is that of
     the step: "kernel", "torch" or "numpy"."""
     solution = _Solution(ast.parse(solved), solved)
-    found: dict[str, KnownSlip] = {}
+    slips: dict[str, KnownSlip] = {}
     for mistake in _MISTAKES:
         words = mistake.write_words(kind)
         for edit in mistake.make(solution):
             cell = solution.apply(edit)
-            found.setdefault(cell, KnownSlip(cell, *words, common=True))
-    found.pop(solved, None)
-    return tuple(found.values())
+            slips.setdefault(cell, KnownSlip(cell, *words, common=True))
+    slips.pop(solved, None)
+    return tuple(slips.values())

@@ -177,8 +177,8 @@ def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
     )
     verdict = replace(verdict, place=place)
     if slip is not None:
-        said = verdict.first.words if verdict.first else ""
-        message = join_sentences(slip.headline, said, slip.question)
+        words = verdict.first.words if verdict.first else ""
+        message = join_sentences(slip.headline, words, slip.question)
         return replace(
             verdict,
             cause=slip.cause,
@@ -227,10 +227,10 @@ def _run_slips(
 ) -> dict[str, list[Judged]]:
     """Return the judged tries of each cell with a slip; no tries for one that does not finish.
     They are always the same, so they are run once per process, all in one."""
-    known = _slipped.setdefault((mode, task.id), {})
-    cells = [cell for cell in dict.fromkeys(slip.cell for slip in slips) if cell not in known]
+    results = _slipped.setdefault((mode, task.id), {})
+    cells = [cell for cell in dict.fromkeys(slip.cell for slip in slips) if cell not in results]
     if not cells:
-        return known
+        return results
     names = [f"{task.entry_point}{_NUMBER.format(n)}" for n in range(len(cells))]
     text = "\n".join(_number_functions(cell, n) for n, cell in enumerate(cells))
     exercise = replace(_make_exercise(task), entry_points=tuple(names))
@@ -242,8 +242,8 @@ def _run_slips(
     judged = _judge_to_the_end(kernels, numbered, mode, limits)
     for n, cell in enumerate(cells):
         tries = judged[n * len(plans) : (n + 1) * len(plans)]
-        known[cell] = tries if all(j.ran or j.raised for j in tries) else []
-    return known
+        results[cell] = tries if all(j.ran or j.raised for j in tries) else []
+    return results
 
 
 _slipped: dict[tuple[str, str], dict[str, list[Judged]]] = {}

@@ -209,13 +209,13 @@ class Verdict(_Shown):
     def as_dict(self) -> dict:
         """Return the verdict in the form that ``--json`` prints and that the progress file
         keeps."""
-        first = self.first and asdict(self.first) | {
+        finding = self.first and asdict(self.first) | {
             "got": _encode_number(self.first.got), "want": _encode_number(self.first.want),
             "ratio": _round_finite(self.first.ratio), "worst": _round_finite(self.first.worst),
             "inputs": dict(self.first.inputs),
         }  # fmt: skip
         values = vars(self) | {
-            "first": first,
+            "first": finding,
             "place": self.place and asdict(self.place),
             "cases": [asdict(case) | {"error": _round_finite(case.error)} for case in self.cases],
             "isolation": self.tier,

@@ -80,12 +80,12 @@ def _withhold_raised(raised: Raised, plan: Plan | None, lines: int) -> Raised:
     if fault is not None:
         text = _describe_fault(fault, plan)
         fault = replace(fault, line=_check_line(fault.line, lines), words=text)
-    known = kind in _KNOWN or isinstance(getattr(builtins, kind, None), type)
+    is_known = kind in _KNOWN or isinstance(getattr(builtins, kind, None), type)
     line = _check_line(raised.line, lines)
     columns = {} if line else {"column": None, "end_column": None}
     return replace(
         raised,
-        type=kind if known else _("An exception"),
+        type=kind if is_known else _("An exception"),
         text=text,
         line=line,
         fault=fault,

@@ -157,8 +157,8 @@ class VerdictWriter:
             else Span(refusal.line)
         )
         where = places.make_place(self.file, self.text, span)
-        first = Finding("", make_sentence(refusal.sentence) if where else str(refusal))
-        return self._fail("would_not_compile", first, where, evidence=str(refusal))
+        finding = Finding("", make_sentence(refusal.sentence) if where else str(refusal))
+        return self._fail("would_not_compile", finding, where, evidence=str(refusal))
 
     def write_compiler_failure(self, failure: CompilerFailure) -> Verdict:
         """Write the verdict if all cases are right and the compiler crashed: neither a pass nor a
@@ -198,7 +198,7 @@ class VerdictWriter:
             verdict = replace(verdict, message=join_sentences(verdict.message, timed))
         else:
             words = _("At {shape}, {launch} takes {time}; {goal} is asked for.")
-            first = Finding(
+            finding = Finding(
                 "",
                 words.format(shape=slow[0].shape, launch=slow[0].launch, time=slow[0], goal=GOAL),
             )
@@ -212,7 +212,7 @@ class VerdictWriter:
                     " bandwidth."
                 )
             common = words.format(slow=len(slow), shapes=len(times), gpu=gpu, goal=GOAL)
-            verdict = self._fail("below_the_floor", first, common=common)
+            verdict = self._fail("below_the_floor", finding, common=common)
         return replace(verdict, cases=(*verdict.cases, *rows))
 
     def _write_wrong(self, failed: list[Judged]) -> Verdict:
@@ -230,22 +230,24 @@ class VerdictWriter:
             self.smaller = self.search.find(self.judged, failed, cause)
         shown = self.smaller or wording.choose_shown(failed, cause)
         shown.is_shown = True
-        first = wording.describe_finding(shown)
+        finding = wording.describe_finding(shown)
         if self.smaller is not None:
             names = places.list_parameters(
                 texts.make_unsolved_text(self.exercise), shown.plan.entry_point
             )
-            first = replace(
-                first, inputs=wording.list_inputs(shown.plan, names, bool(first.element))
+            finding = replace(
+                finding, inputs=wording.list_inputs(shown.plan, names, bool(finding.element))
             )
-        given = "".join(f"{name} = {value}, " for name, value in first.inputs)
-        smallest = f"{first.case}{_(': ')}{given}{first.words}" if first.case else first.words
+        given = "".join(f"{name} = {value}, " for name, value in finding.inputs)
+        smallest = (
+            f"{finding.case}{_(': ')}{given}{finding.words}" if finding.case else finding.words
+        )
         evidence = _("{count}; the smallest: {case}.").format(
             count=wording.count_wrong(seen, failed, shown), case=smallest.rstrip(".。")
         )
         return self._fail(
             cause,
-            first,
+            finding,
             wording.find_place(shown, cause, self.file, self.text, self.exercise),
             wording.count_wrong(seen, failed, shown, as_sentence=True),
             evidence,
@@ -259,11 +261,11 @@ class VerdictWriter:
         parts = find_parts(self.exercise)
         cause = diagnosis.find_cause(failed, parts) if self.first is None else "right_only_once"
         failed[0].is_shown = True
-        first = wording.describe_finding(failed[0])
+        finding = wording.describe_finding(failed[0])
         span = places.find_function(ast.parse(self.text), failed[0].plan.entry_point)
         where = span and places.make_place(self.file, self.text, span)
         count = make_sentence(wording.count_caught(seen))
-        return self._fail(cause, first, where, count, join_sentences(first.words, count))
+        return self._fail(cause, finding, where, count, join_sentences(finding.words, count))
 
     def _find_cause(self, failed: list[Judged]) -> str:
         if self.parts is not None:
@@ -308,7 +310,7 @@ class VerdictWriter:
         words = f"{raised.type}{_(': ')}{text.rstrip('.。')}{_('.')}"
         if cause == "shapes_differ":
             words = diagnosis.explain_shapes(raised)
-        first = Finding(of_case.plan.case.describe() if of_case else "", words)
+        finding = Finding(of_case.plan.case.describe() if of_case else "", words)
         where = self._name_line(raised)
         place = wording.find_raise(raised, self.file, self.text)
         # PyTorch raises this error after backward has returned
@@ -317,8 +319,8 @@ class VerdictWriter:
         question = question if place else ""  # the question is about the line
         status = ERROR if self.run.import_error else FAIL  # a file whose import fails has no cases
         return self._make(
-            status, cause, f"{where}{_(': ')}{_join_case(first)} {question}".rstrip(),
-            headline=make_sentence(headline), first=first,
+            status, cause, f"{where}{_(': ')}{_join_case(finding)} {question}".rstrip(),
+            headline=make_sentence(headline), first=finding,
             place=place, question=question,
         )  # fmt: skip
 
@@ -466,15 +468,15 @@ def _name_end(ended: str) -> str:
 
 
 def _name_signal(number: int) -> str:
-    known = number in set(signal.Signals)
-    return f"{number} ({signal.Signals(number).name})" if known else str(number)
+    is_known = number in set(signal.Signals)
+    return f"{number} ({signal.Signals(number).name})" if is_known else str(number)
 
 
-def _join_case(first: Finding) -> str:
+def _join_case(finding: Finding) -> str:
     return (
-        _("{words} In the case {case}.").format(words=first.words, case=first.case)
-        if first.case
-        else first.words
+        _("{words} In the case {case}.").format(words=finding.words, case=finding.case)
+        if finding.case
+        else finding.words
     )
 
 

@@ -90,9 +90,9 @@ def find_unfinished(
 def draw(waiting: list[Hunt], played: int) -> Hunt | None:
     """Choose the next of the ``waiting`` hunts after ``played`` ones have ended. The choice stays
     the same until this hunt ends."""
-    wanted = _LEVELS[played % len(_LEVELS)]
+    level = _LEVELS[played % len(_LEVELS)]
     return min(
-        waiting, key=lambda hunt: (abs(hunt.level - wanted), _mix(f"next {hunt.id}")), default=None
+        waiting, key=lambda hunt: (abs(hunt.level - level), _mix(f"next {hunt.id}")), default=None
     )
 
 

@@ -54,14 +54,14 @@ def type_as_annotated(kernel: Any, arguments: Sequence) -> list:
     parameters = inspect.signature(kernel.fn).parameters.values()
     for number, (parameter, argument) in enumerate(zip(parameters, arguments, strict=False)):
         asked = KernelParam(number, parameter, False, False).annotation_type
-        given = argument if isinstance(argument, tl.tensor) else interpreter._implicit_cvt(argument)
-        if asked and isinstance(given, tl.tensor):
-            wanted: Any = tl.str_to_ty(asked, None)
-            if given.dtype.is_ptr() and isinstance(wanted, tl.pointer_type):
-                handle = interpreter.TensorHandle(given.handle.data, wanted)
-                argument = tl.tensor(handle, wanted)
-            elif not given.dtype.is_ptr() and not isinstance(wanted, tl.pointer_type):
-                argument = interpreter.interpreter_semantic.cast(given, wanted)
+        value = argument if isinstance(argument, tl.tensor) else interpreter._implicit_cvt(argument)
+        if asked and isinstance(value, tl.tensor):
+            annotated_type: Any = tl.str_to_ty(asked, None)
+            if value.dtype.is_ptr() and isinstance(annotated_type, tl.pointer_type):
+                handle = interpreter.TensorHandle(value.handle.data, annotated_type)
+                argument = tl.tensor(handle, annotated_type)
+            elif not value.dtype.is_ptr() and not isinstance(annotated_type, tl.pointer_type):
+                argument = interpreter.interpreter_semantic.cast(value, annotated_type)
         typed.append(argument)
     return [*typed, *arguments[len(typed) :]]
 

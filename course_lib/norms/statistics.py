@@ -260,10 +260,10 @@ def compute(
 def unit_roundoff(dtype) -> float:
     """Return u, the largest relative error of one rounding: 2^-24 for fp32, 2^-11 for fp16, 2^-8
     for bf16."""
-    one = np.ones((), dtype)
+    unit = np.ones((), dtype)
     u = np.ones((), dtype)
     half = np.asarray(0.5).astype(dtype)
-    while one + u > one:  # a tie rounds to even, so 1 + u is 1 again
+    while unit + u > unit:  # a tie rounds to even, so 1 + u is 1 again
         u = u * half
     return float(u)
 

@@ -158,7 +158,7 @@ def _program(which: int, arch: int, programs: bool, driver: bool, lenient: bool)
             + tests + step(_RETURN, _REFUSE) + step(_RETURN, _ALLOW)
         )  # fmt: skip
 
-    own, open_call = os.getpid(), _OPEN[which]
+    own_process, open_call = os.getpid(), _OPEN[which]
     parts = [
         step(_LOAD, _ARCH),
         step(_EQUAL, arch, 1, 0),
@@ -169,8 +169,8 @@ def _program(which: int, arch: int, programs: bool, driver: bool, lenient: bool)
         # On x86-64 a second set of numbers for the same calls begins here.
         parts += [step(_AT_LEAST, 0x40000000, 0, 1), step(_RETURN, _REFUSE)]
     parts += [
-        when(_KILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE),
-        when(_TGKILL[which], 0, _EQUAL, own, _ALLOW, _REFUSE),
+        when(_KILL[which], 0, _EQUAL, own_process, _ALLOW, _REFUSE),
+        when(_TGKILL[which], 0, _EQUAL, own_process, _ALLOW, _REFUSE),
         # The process must end with its keeper, and the server must see its open files.
         unless(_PRCTL[which], 0, (_PR_SET_PDEATHSIG, _PR_SET_DUMPABLE)),
         unless(_FCNTL[which], 1, (_F_SETOWN, _F_SETOWN_EX, _F_SETLEASE)),

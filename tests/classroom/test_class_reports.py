@@ -9,7 +9,9 @@ import html.parser
 import json
 import os
 import re
+import time
 from dataclasses import asdict
+from string import ascii_lowercase
 
 import pytest
 from fake_grading import (
@@ -28,6 +30,7 @@ from course_lib import catalog
 from course_lib.catalog import texts
 from course_lib.classroom import similarity
 from course_lib.classroom.checking import FileAnswer
+from course_lib.classroom.computed_values import number_values
 from course_lib.classroom.predictions import list_questions, read_surprises
 from course_lib.grading.verdict import (
     ERROR,
@@ -254,8 +257,9 @@ def test_missing_files_are_one_sentence_below_what_was_done(tmp_path):
         ann.index("04a") < ann.index("There is no file")
         and ann.count("There is no file") == zoe.count("There is no file") == 1
     )
-    assert "1 has not begun; every file is missing or as the course wrote it: zoe." in re.sub(
-        r" \.", ".", read_words(out / "class.html")
+    assert (
+        "1 learner did not begin; every file is missing or as the course wrote it: zoe."
+        in re.sub(r" \.", ".", read_words(out / "class.html"))
     )
 
 
@@ -309,12 +313,20 @@ def disguise(text: str) -> str:
     return text.replace(" = ", "=").replace("\n\n", "\n# mine, all mine\n\n\n") + "\n# end\n"
 
 
+COURSE_VALUES = number_values(UNSOLVED.encode())
+
+
+def find_alike(*texts: str) -> list[tuple[str, ...]]:
+    """The groups among the texts, which are called a, b, c ..."""
+    found = similarity.find_alike(
+        (name, similarity.list_own_values(text.encode(), COURSE_VALUES))
+        for name, text in zip(ascii_lowercase, texts, strict=False)
+    )
+    return [group.learners for group in found]
+
+
 def alike(one: str, other: str) -> bool:
-    found = [
-        ("a", similarity.take_fingerprint(one.encode(), GIVEN)),
-        ("b", similarity.take_fingerprint(other.encode(), GIVEN)),
-    ]
-    return bool(similarity.find_alike(found))
+    return bool(find_alike(one, other))
 
 
 def test_a_disguised_copy_is_found_and_another_solution_is_not():
@@ -327,6 +339,41 @@ def test_a_disguised_copy_is_found_and_another_solution_is_not():
     assert not alike(SOLUTION, other)
 
 
+# SOLUTION with a while loop, split lines, another order and a helper function
+REWRITTEN = (
+    SOLUTION.replace(
+        "    for start in range(0, N, BLOCK):\n        cols = start + tl.arange(0, BLOCK)\n"
+        "        total +=",
+        "    i = 0\n    while i < N:\n        lane = tl.arange(0, BLOCK)\n"
+        "        cols = lane + i\n        i = i + BLOCK\n        total = total +",
+    )
+    .replace(
+        "    rstd = tl.rsqrt(tl.sum(squares, axis=0) / N + eps)",
+        "    rstd = invert(squares, N, eps)",
+    )
+    .replace(
+        "        squares += deviation * deviation",
+        "        d2 = deviation * deviation\n        squares = d2 + squares",
+    )
+    .replace(
+        "@triton.jit\ndef layer",
+        "@triton.jit\ndef invert(acc, count, e):\n    spread = tl.sum(acc, axis=0)\n"
+        "    return tl.rsqrt(e + spread / count)\n\n\n@triton.jit\ndef layer",
+    )
+)
+
+
+def test_other_loops_lines_order_and_helpers_are_no_disguise():
+    """In a class of files that look alike: five ways to write the parts of a right solution."""
+    others = [
+        disguise(SOLUTION).replace("tl.rsqrt(", change).replace("tl.where(cols < N,", mask)
+        for change in ("1 / tl.sqrt(", "1.0 / tl.math.sqrt(")
+        for mask in ("(cols < N) * (", "tl.where(N > cols,")
+    ]
+    assert find_alike(SOLUTION, *others, REWRITTEN) == [("a", "f")]
+    assert REWRITTEN.count("while") == 1 and "invert(squares" in REWRITTEN
+
+
 def test_what_the_course_wrote_counts_for_nothing():
     assert not similarity.take_fingerprint(UNSOLVED.encode(), GIVEN)
     assert not alike(UNSOLVED, UNSOLVED) and not alike(
@@ -334,27 +381,53 @@ def test_what_the_course_wrote_counts_for_nothing():
     )
 
 
-def test_all_who_have_one_and_the_same_are_named_however_many():
-    hashes = similarity.take_fingerprint(SOLUTION.encode(), GIVEN)
-    near = frozenset(sorted(hashes)[1:])
-    names = [f"{n:02}" for n in range(30)]
-    (same,) = similarity.find_alike((name, hashes) for name in names)
-    assert same == similarity.Alike(tuple(names), 1.0)
-    found = similarity.find_alike(
-        [*((name, hashes) for name in names), ("x", near), ("y", frozenset(range(99)))]
-    )
-    assert (
-        found[0] == same
-        and found[1].learners == ("00", "x")
-        and 0.9 <= found[1].shared < 1
-        and len(found) == 2
-    )
+def test_what_more_than_a_tenth_of_a_class_share_is_what_the_exercise_forces():
+    shared = frozenset(range(30))
+    own = [(f"{n:02}", frozenset(range(100 * n, 100 * n + 30))) for n in range(1, 35)]
+    for count, named in ((4, True), (5, False)):
+        group = [(f"x{n}", shared) for n in range(count)]
+        found = similarity.find_alike([*group, *own[: 40 - count]])
+        names = tuple(name for name, _ in group)
+        assert [one.learners for one in found] == ([names] if named else [])
+        assert all(one.shared == 1 for one in found)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "groups"),
+    [((), ["ab"]), ((40,), ["ab"]), ((5,), ["abc"]), ((1, 2, 3), [])],
+    ids=["alone", "another is far", "a third is near", "five are near one another"],
+)
+def test_a_pair_is_named_where_no_other_file_is_nearly_as_near(lacking, groups):
+    values = [frozenset(range(100))] * 2 + [frozenset(range(n, 100)) for n in lacking]
+    values += [frozenset(range(100 * n, 100 * n + 100)) for n in range(1, 9)]
+    files = zip(ascii_lowercase, values, strict=False)
+    assert ["".join(group.learners) for group in similarity.find_alike(files)] == groups
+
+
+DEEP = [b"x = " + b"(" * 30_000, b"x = 1" + b"+1" * 30_000, b"x" + b".x" * 30_000, b"-" * 60_000]
+# each function is called twice by the next one, with other arguments
+MANY_CALLS = "def f0(x):\n    return x\n" + "".join(
+    f"def f{n}(x):\n    return f{n - 1}(x + {n}) * f{n - 1}(x - {n})\n" for n in range(1, 60)
+)
+
+
+@pytest.mark.parametrize("data", [*DEEP, b"x = 1\0", b"\xff", b"x = 'a\\d'", b"def f(:"])
+def test_no_text_stops_the_comparison(data):
+    assert isinstance(number_values(data), frozenset)
+
+
+def test_functions_that_call_one_another_end_in_a_second():
+    begin = time.process_time()
+    assert len(number_values(MANY_CALLS.encode())) > 1000
+    assert len(number_values(b"def f(x):\n    return f(x + 1)\n")) == 2
+    assert time.process_time() - begin < 20
 
 
 @given(st.binary(max_size=300), st.integers(1, 300))
 @settings(max_examples=60, deadline=None)
 def test_anything_can_be_fingerprinted(data, times):
     similarity.take_fingerprint(data * times, GIVEN)
+    number_values(data * times)
 
 
 def test_the_class_lists_pairs_without_judging(tmp_path):
@@ -466,7 +539,7 @@ def test_what_a_class_hands_in_as_one_is_what_the_exercise_forces(tmp_path):
         write_file(folder / f"learner {number}", "07a", text)
     grade(folder, out, only=("07a",))
     assert name_published(out) == {"learner 0", "learner 1"}
-    assert "leaves little choice" not in (out / "class.html").read_text()
+    assert "because the exercise leaves" not in (out / "class.html").read_text()
     for number in range(7):
         write_file(folder / f"learner {number}", "07a", f"# {number}\n{SOLUTION}")
     grade(folder, out, only=("07a",))

@@ -113,9 +113,9 @@ class Tensor:
     def place_anew(self, rng: np.random.Generator) -> Tensor:
         """Return the tensor at another address; an output starts as a large finite number, not as
         NaN."""
-        first, bits = _ORDINARY[self.dtype]
+        ordinary, bits = _ORDINARY[self.dtype]
         moved = self.guard + int(rng.integers(1, GUARD)) * (ALIGNMENT // self.itemsize)
-        drawn = first + int(rng.integers(1 << bits))
+        drawn = ordinary + int(rng.integers(1 << bits))
         return replace(self, guard=moved, poison=None if self.values is not None else drawn)
 
     @property

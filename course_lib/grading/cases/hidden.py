@@ -131,7 +131,7 @@ def _draw_columns(case: Case, rng: np.random.Generator) -> _Columns:
         [c for c in _list_columns(case, wide) if _is_affordable(case, c, now)]
         for wide in (False, True)
     )
-    others = [[c for c in some if c.N != case.N] for some in (near, wide)]
+    others = [[c for c in columns if c.N != case.N] for columns in (near, wide)]
     same_N = [c for c in near if case.M > 1 or c.block != case.block]
     return _choose(rng, [*others, same_N]) or _Columns(case.N, case.block)
 
@@ -160,8 +160,8 @@ def _draw_rows(case: Case, column: _Columns, rng: np.random.Generator) -> _Rows:
 
 def _choose(rng: np.random.Generator, lists: list[list]):
     """Draw an element of the first list that is not empty; return None if all are empty."""
-    some = next((some for some in lists if some), None)
-    return some[rng.integers(len(some))] if some else None
+    choices = next((choices for choices in lists if choices), None)
+    return choices[rng.integers(len(choices))] if choices else None
 
 
 @dataclass(frozen=True)
@@ -203,18 +203,18 @@ def _reshape_case(case: Case, column: _Columns, rows: _Rows) -> Case:
 def _describe_case(case: Case, made: Case) -> str:
     """Say what is special about the new case: the name of the visible case that it was drawn from,
     and its own numbers."""
-    said = [
+    words = [
         _('hidden, of the kind "{name}"').format(name=case.name),
         PARTIALS * (PARTIALS in case.why),
         describe_padded_lanes(made),
     ]
     if made.fill == "constant":
-        said.append(_("every element is {value}").format(value=f"{made.mean:g}"))
+        words.append(_("every element is {value}").format(value=f"{made.mean:g}"))
     else:
-        said.append(_("mean {value}").format(value=f"{made.mean:g}") if made.mean else "")
-        said.append(_("std {value}").format(value=f"{made.std:g}") if made.std != 1 else "")
-    said.append(f"eps = {made.eps:g}" if made.eps != 1e-5 else "")
-    return _(", ").join(part for part in said if part)
+        words.append(_("mean {value}").format(value=f"{made.mean:g}") if made.mean else "")
+        words.append(_("std {value}").format(value=f"{made.std:g}") if made.std != 1 else "")
+    words.append(f"eps = {made.eps:g}" if made.eps != 1e-5 else "")
+    return _(", ").join(part for part in words if part)
 
 
 # ---- the shapes that may be drawn, and the traits that must stay
@@ -262,7 +262,7 @@ def _list_rows(case: Case, wide: bool) -> Iterator[_Rows]:
     if case.is_far:
         yield now
         return
-    wanted = _find_row_traits(now)
+    traits = _find_row_traits(now)
     heights = (now.rows,) if now.rows == 1 else (now.rows // 2, now.rows, 2 * now.rows)
     for M, leading in _list_row_counts(case, wide):
         for rows, chunk in product(
@@ -272,7 +272,7 @@ def _list_rows(case: Case, wide: bool) -> Iterator[_Rows]:
                 drawn = _Rows(M, rows, leading, partials, chunk)
                 programs_keep = _keeps_limits(-(-M // rows), -(-now.M // now.rows))
                 if (
-                    _find_row_traits(drawn) == wanted
+                    _find_row_traits(drawn) == traits
                     and (min(now.M, 3) <= M or not case.has_bad_row)
                     and programs_keep
                 ):

@@ -69,9 +69,9 @@ def list_small_cases(case: Case, battery: Sequence[Case]) -> list[Case]:
     has_statistics = any(c.M > 1 for c in battery)
     found: dict[Case, None] = {}
     for base, words, rows, most in _list_kinds(case, battery):
-        some = (_reshape(base, column, r) for column, r in _pair(_list_columns(battery), rows))
+        reshaped = (_reshape(base, column, r) for column, r in _pair(_list_columns(battery), rows))
         fitting = [
-            c for c in some if c.M * c.N <= case.M * case.N and (c.M > 1 or not c.has_bad_row)
+            c for c in reshaped if c.M * c.N <= case.M * case.N and (c.M > 1 or not c.has_bad_row)
         ]
         fitting.sort(
             key=lambda c: (
@@ -96,16 +96,16 @@ def _list_kinds(
         yield replace(plain, eps=LARGE_EPS), f"eps = {LARGE_EPS:g}", rows[:1], _MOST_OF_EPS
     fill = "normal" if case.fill == "worked" else case.fill
     eps = SMALL_EPS if case.eps == Case.eps else case.eps
-    own = replace(case, fill=fill, eps=eps, mean=float(round(case.mean)), by_hand=True)
-    if own.fill in _KEPT_FILLS and not case.is_far and not _is_same_kind(own, plain):
+    candidate = replace(case, fill=fill, eps=eps, mean=float(round(case.mean)), by_hand=True)
+    if candidate.fill in _KEPT_FILLS and not case.is_far and not _is_same_kind(candidate, plain):
         alone = case.vector and case.M == 1
         own_rows = _list_leading(case) if case.leading else [_Rows(1)] if alone else rows
-        yield own, _('of the kind "{name}"').format(name=case.name), own_rows, _MOST
+        yield candidate, _('of the kind "{name}"').format(name=case.name), own_rows, _MOST
 
 
 def _forget_special(case: Case, battery: Sequence[Case]) -> Case:
     """Return the case with the defaults of its class for all fields but its shape."""
-    kept = {f.name: getattr(case, f.name) for f in fields(case) if f.name in _SHAPE}
+    shape = {f.name: getattr(case, f.name) for f in fields(case) if f.name in _SHAPE}
     vector = all(c.vector for c in battery)
     return type(case)(
         case.name,
@@ -116,13 +116,13 @@ def _forget_special(case: Case, battery: Sequence[Case]) -> Case:
         eps=SMALL_EPS,
         vector=vector,
         by_hand=True,
-        **kept,
+        **shape,
     )
 
 
-def _is_same_kind(own: Case, plain: Case) -> bool:
-    alike = {name: getattr(own, name) for name in ("mean", "std", "eps")}
-    return own == replace(plain, **alike)
+def _is_same_kind(candidate: Case, plain: Case) -> bool:
+    alike = {name: getattr(candidate, name) for name in ("mean", "std", "eps")}
+    return candidate == replace(plain, **alike)
 
 
 # ---- shapes
@@ -205,7 +205,7 @@ def _word(made: Case, case: Case, words: str) -> Case:
     """Return ``made`` with a name and words for a learner: that it was made to be worked out by
     hand, and what is special about it."""
     function, _words = case.split_why()  # the function, if the exercise has several
-    said = [
+    words_of_case = [
         function,
         _(_BY_HAND),
         PARTIALS * (PARTIALS in case.why),
@@ -213,5 +213,5 @@ def _word(made: Case, case: Case, words: str) -> Case:
         words,
     ]
     return replace(
-        made, name=f"{case.name}, by hand", why=_(", ").join(part for part in said if part)
+        made, name=f"{case.name}, by hand", why=_(", ").join(part for part in words_of_case if part)
     )

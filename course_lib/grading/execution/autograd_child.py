@@ -49,22 +49,23 @@ def _holds_tensor(value: object, home: str) -> bool:
     return False
 
 
-def _list_held(one: object, home: str) -> Iterable[object]:
-    """Return the objects that ``one`` holds, if a learner can have put them there."""
-    if isinstance(one, dict):
-        return one.values()
-    if isinstance(one, (tuple, list, set, frozenset, collections.deque)):
-        return one
-    if isinstance(one, functools.partial):
-        return [one.func, one.args, one.keywords]
-    if isinstance(one, types.MethodType):
-        return [one.__self__, one.__func__]
-    if isinstance(one, types.FunctionType) and one.__module__ == home:
-        return [vars(one), one.__defaults__, read_closure(one)]
-    if home in (type(one).__module__, getattr(one, "__module__", "")):
+def _list_held(value: object, home: str) -> Iterable[object]:
+    """Return the objects that ``value`` holds, if a learner can have put them there."""
+    if isinstance(value, dict):
+        return value.values()
+    if isinstance(value, (tuple, list, set, frozenset, collections.deque)):
+        return value
+    if isinstance(value, functools.partial):
+        return [value.func, value.args, value.keywords]
+    if isinstance(value, types.MethodType):
+        return [value.__self__, value.__func__]
+    if isinstance(value, types.FunctionType) and value.__module__ == home:
+        return [vars(value), value.__defaults__, read_closure(value)]
+    if home in (type(value).__module__, getattr(value, "__module__", "")):
         # for a class, vars returns a proxy
-        attributes = dict(vars(one)) if hasattr(one, "__dict__") else {}
-        return [attributes, *(getattr(one, name, None) for name in getattr(one, "__slots__", ()))]
+        attributes = dict(vars(value)) if hasattr(value, "__dict__") else {}
+        slots = getattr(value, "__slots__", ())
+        return [attributes, *(getattr(value, name, None) for name in slots)]
     return ()
 
 
@@ -157,7 +158,7 @@ class Autograd(TorchFunctions):
         # copy.
         x = leaves["x"] if not flags["change"] else leaves["x"] * 1
         y = Norm.apply(x, leaves.get("w"), leaves.get("b"), eps)
-        wanted = {t.name: t for t in case.tensors if t.is_output}
+        outputs_by_name = {t.name: t for t in case.tensors if t.is_output}
         if not isinstance(y, torch.Tensor):
             got = (
                 _("a tuple of {count}").format(count=len(y))
@@ -165,8 +166,8 @@ class Autograd(TorchFunctions):
                 else f"`{type(y).__name__}`"
             )
             raise describe_wrong_return("forward", got, "y")
-        if "y" in wanted:
-            self.take(views["y"], y.detach(), wanted["y"])
+        if "y" in outputs_by_name:
+            self.take(views["y"], y.detach(), outputs_by_name["y"])
             return
         asked = {name: leaves[name] for name in BITS if flags["needs"] & BITS[name]}
         z = y + x if flags["residual"] else y
@@ -180,7 +181,7 @@ class Autograd(TorchFunctions):
             strict=True,
         ):
             if gradient is not None:
-                self.take(views[f"d{name}"], gradient, wanted[f"d{name}"])
+                self.take(views[f"d{name}"], gradient, outputs_by_name[f"d{name}"])
 
     @staticmethod
     def _differentiate(
@@ -230,14 +231,14 @@ class Autograd(TorchFunctions):
             variance, mean = torch.var_mean(x, 1, keepdim=True, correction=0)
             return (x - mean) * torch.rsqrt(variance + eps) * w + b
 
-        wanted = penalise(normalise, torch.float64)
+        expected = penalise(normalise, torch.float64)
         try:
             computed = penalise(lambda x, w, b: Norm.apply(x, w, b, eps), torch.float32)
         except RuntimeError:
             return True
         pairs = [
             (got, want)
-            for got, want in zip(computed, wanted, strict=True)
+            for got, want in zip(computed, expected, strict=True)
             if got is not None and want is not None
         ]
         return len(pairs) == len(BITS) and all(

@@ -27,9 +27,9 @@ _WATCHED = frozenset({"numpy", "statistics"})
 _LIBRARIES = _WATCHED | {"torch"}
 
 
-def _describe_change(name: str, what: str, was: Any, now: Any) -> str:
+def _describe_change(name: str, property_name: str, was: Any, now: Any) -> str:
     return _("{name} is an input; its {what} was {was} and is {now} now").format(
-        name=name, what=what, was=was, now=now
+        name=name, what=property_name, was=was, now=now
     )
 
 
@@ -41,12 +41,12 @@ class WrongReturn(Exception):
     """A function returned something else than it was asked for. ``str()`` describes it."""
 
 
-def describe_wrong_return(function: str, got: str, wanted: str) -> WrongReturn:
-    """Make the exception for a function that returned ``got`` in place of ``wanted``, both in
+def describe_wrong_return(function: str, got: str, expected: str) -> WrongReturn:
+    """Make the exception for a function that returned ``got`` in place of ``expected``, both in
     words."""
     return WrongReturn(
         _("`{function}` returned {got}; asked for: {wanted}").format(
-            function=function, got=got, wanted=wanted
+            function=function, got=got, wanted=expected
         )
     )
 
@@ -73,8 +73,8 @@ class Functions(CaseRunner, abc.ABC):
         ):
             returned = (call := lambda: function(*case.fill_in(views)))()
         self.misuse = find_worst(*changes, *calls)
-        wanted = [t for t in case.tensors if t.is_output]
-        for t, value in zip(wanted, self.split(returned, wanted, case.entry_point), strict=True):
+        outputs = [t for t in case.tensors if t.is_output]
+        for t, value in zip(outputs, self.split(returned, outputs, case.entry_point), strict=True):
             self.take(views[t.name], value, t)
         if self.misuse is None and case.calls:
             ignored = find_ignored(function, case.calls, call, returned)
@@ -101,7 +101,7 @@ class Functions(CaseRunner, abc.ABC):
         )
         raise Refused(why)
 
-    def split(self, returned: Any, wanted: list[CaseTensor], function: str) -> tuple | list:
+    def split(self, returned: Any, outputs: list[CaseTensor], function: str) -> tuple | list:
         """Return the values that a function returned, one per output. Several values come in a
         tuple of any class or in a list.
 
@@ -112,30 +112,30 @@ class Functions(CaseRunner, abc.ABC):
         if kind is not tuple and issubclass(kind, tuple):
             # the items themselves: a subclass can define another __iter__
             returned = tuple(tuple.__iter__(returned))
-        if kind is list and len(wanted) == 1 and wanted[0].any_dtype and wanted[0].shape:
+        if kind is list and len(outputs) == 1 and outputs[0].any_dtype and outputs[0].shape:
             return (returned,)  # one array, whose numbers are not separate outputs
         if returned is None:
             got = "None"
         elif type(returned) not in (tuple, list):
-            if len(wanted) == 1:
+            if len(outputs) == 1:
                 return (returned,)
             got = (
                 _("one {noun}").format(noun=_(self.noun))
                 if issubclass(kind, self.types)
                 else f"`{kind.__name__}`"
             )
-        elif len(returned) == len(wanted) == 1:
+        elif len(returned) == len(outputs) == 1:
             words = _("`{function}` returned a {kind} of one; asked for: the {noun} itself")
             raise WrongReturn(
                 words.format(function=function, kind=kind.__name__, noun=_(self.noun))
             )
-        elif len(returned) == len(wanted):
+        elif len(returned) == len(outputs):
             return returned
         else:
             got = (_("{count} value") if len(returned) == 1 else _("{count} values")).format(
                 count=len(returned)
             )
-        raise describe_wrong_return(function, got, list_words(t.name for t in wanted))
+        raise describe_wrong_return(function, got, list_words(t.name for t in outputs))
 
     @property
     @abc.abstractmethod

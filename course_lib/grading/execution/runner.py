@@ -224,8 +224,8 @@ class _GpuHealth:
         self.in_doubt = False
 
     @staticmethod
-    def _describe_silence(said: str) -> EnvironmentFault:
-        last = (said.strip().splitlines() or [_("it said nothing")])[-1]
+    def _describe_silence(output: str) -> EnvironmentFault:
+        last = (output.strip().splitlines() or [_("it said nothing")])[-1]
         return EnvironmentFault(
             _(
                 "the GPU does not answer since a kernel crashed on it ({said}). `nvidia-smi` shows"

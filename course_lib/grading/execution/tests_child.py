@@ -253,9 +253,9 @@ def _unpack(described: list[dict[str, Any]], storages: list[Tensor]) -> list[Ten
     return tensors
 
 
-def _send(said: dict[str, Any], storages: list[Tensor]) -> None:
+def _send(message: dict[str, Any], storages: list[Tensor]) -> None:
     payload = [memory.numpy().tobytes() for memory in storages]
-    head = json.dumps(said | {"sizes": [len(part) for part in payload]}).encode()
+    head = json.dumps(message | {"sizes": [len(part) for part in payload]}).encode()
     data = memoryview(b"".join((struct.pack("<q", len(head)), head, *payload)))
     while data:
         data = data[os.write(_CHANNEL, data) :]

@@ -144,19 +144,19 @@ def start_report(
 
 def _find_specialisations(plans: list[Plan]) -> list[Specialisation]:
     """Return the specialisations that the launches of the plans need, each once."""
-    found = {}
+    specialisations = {}
     for plan in plans:
         arguments = [
             Pointer(plan.tensor(v).dtype) if isinstance(v, str) else v for v in plan.arguments
         ]
-        one = Specialisation(arguments, plan.constexprs, plan.num_warps, plan.entry_point)
+        how = plan.constexprs, plan.num_warps, plan.entry_point
         # Triton's launcher specialises integers: 1 is a constant, a multiple of 16 is marked as
         # one, and a large one has 64 bits.
         kinds = [
             (v == 1, v % 16 == 0, abs(v) >= 2**31) if type(v) is int else repr(v) for v in arguments
         ]
-        found.setdefault(repr((kinds, plan.constexprs, plan.num_warps, plan.entry_point)), one)
-    return list(found.values())
+        specialisations.setdefault(repr((kinds, *how)), Specialisation(arguments, *how))
+    return list(specialisations.values())
 
 
 def _describe_missing(error: CourseError | OSError) -> EnvironmentFault:

@@ -82,23 +82,25 @@ _ONE_ADDRESS = re.compile(r"(Value|Mask|Other) argument cannot be block type if 
 def explain_shapes(raised: Raised) -> str:
     """Say in a learner's words which blocks do not fit together; return "" for an error of another
     kind."""
-    if found := _AXIS.search(raised.text):
-        axis, first, second = found.groups()
+    if match := _AXIS.search(raised.text):
+        axis, first, second = match.groups()
         return _(
             "Along axis {axis} one block has {first} elements and the other {second}. Both need the"
             " same number there, or one of them 1."
         ).format(axis=axis, first=first, second=second)
-    if found := _ADDRESSES.search(raised.text):
-        needed, given = (tuple(map(int, re.findall(r"\d+", shape))) for shape in found.groups())
+    if match := _ADDRESSES.search(raised.text):
+        needed, given_shape = (
+            tuple(map(int, re.findall(r"\d+", shape))) for shape in match.groups()
+        )
         return _(
             "The addresses are a block of shape {given}, and what meets them there, a value or a"
             " mask, makes the shape {needed}."
-        ).format(given=given, needed=needed)
-    if found := _ONE_ADDRESS.search(raised.text):
+        ).format(given=given_shape, needed=needed)
+    if match := _ONE_ADDRESS.search(raised.text):
         return _(
             "There is one address for a whole block of numbers: `{argument}` is a block, and the"
             " pointer is not."
-        ).format(argument=found[1].lower())
+        ).format(argument=match[1].lower())
     return ""
 
 
@@ -298,15 +300,15 @@ def _stays_inside(plan: Plan, outputs: Outputs) -> bool:
 def _compare_finite(plan: Plan, outputs: Outputs) -> set[str]:
     """Return "lost" if some number stands where a NaN or Inf belongs, and "gained" if a NaN or Inf
     stands where a number belongs."""
-    found = set()
+    differences = set()
     for name, actual in outputs.items():
         expected = plan.expected[name]
         judged, finite = ~np.isnan(expected.allowed), np.isfinite(expected.values)
         if (judged & ~finite & np.isfinite(actual)).any():
-            found.add("lost")
+            differences.add("lost")
         if (judged & finite & ~np.isfinite(actual)).any():
-            found.add("gained")
-    return found
+            differences.add("gained")
+    return differences
 
 
 _RARE: tuple[tuple[str, Symptom], ...] = (

@@ -67,17 +67,18 @@ def list_rivals(wrong: list[Case]) -> Iterator[tuple[str, Trait]]:
         _("with {count} element"),
         _("with {count} elements or fewer"),
     )
-    for of, (at_least, one, at_most) in (
+    for dimension, (at_least, one, at_most) in (
         ("M", rows),
         ("N", elements if are_vectors(wrong) else columns),
     ):
-        least, most = min(getattr(c, of) for c in wrong), max(getattr(c, of) for c in wrong)
+        sizes = [getattr(c, dimension) for c in wrong]
+        least, most = min(sizes), max(sizes)
         if least > 1:
-            yield at_least.format(count=least), _is_at_least(of, least)
+            yield at_least.format(count=least), _is_at_least(dimension, least)
         if most <= 2:
             yield (
                 (at_most if most > 1 else one).format(count=most),
-                lambda c, of=of, most=most: getattr(c, of) <= most,
+                lambda c, dimension=dimension, most=most: getattr(c, dimension) <= most,
             )
     for words, trait in (
         (_("in fp16"), lambda c: c.dtype == "fp16"),
@@ -100,8 +101,8 @@ def list_rivals(wrong: list[Case]) -> Iterator[tuple[str, Trait]]:
             yield words, trait
 
 
-def _is_at_least(of: str, least: int) -> Trait:
-    return lambda case: getattr(case, of) >= least
+def _is_at_least(dimension: str, least: int) -> Trait:
+    return lambda case: getattr(case, dimension) >= least
 
 
 # ---- which elements are wrong
@@ -161,10 +162,10 @@ def _is_multiple(name: str, wrong: list[Judged]) -> bool:
     ]
     numbers = np.concatenate(flat, axis=1)
     got, want, allowed = numbers[:, np.isfinite(numbers).all(axis=0)]
-    told = np.abs(want) > _FAR_FROM_ERROR * allowed
-    if len(wrong) < 2 or len(np.unique(want[told])) < _TELLING:
+    distinct = np.abs(want) > _FAR_FROM_ERROR * allowed
+    if len(wrong) < 2 or len(np.unique(want[distinct])) < _TELLING:
         return False
-    factor = float(np.median(got[told] / want[told]))
+    factor = float(np.median(got[distinct] / want[distinct]))
     return bool(factor) and not (np.abs(got - factor * want) > (1 + abs(factor)) * allowed).any()
 
 
@@ -208,14 +209,15 @@ def _list_errors(judged: Judged) -> list[_Error]:
                 actual.shape,
             )
             lost |= usable & (np.abs(actual - after) <= 2.0**-8 * np.abs(after))
-        kept = usable & ~lost
-        rounding = tolerance.bound_error(np.zeros(()), expected.values[kept], dtype)
+        counted = usable & ~lost
+        rounding = tolerance.bound_error(np.zeros(()), expected.values[counted], dtype)
         terms = np.maximum(
-            (expected.allowed[kept] - rounding) / (tolerance.K * tolerance.UNIT), 0.0
+            (expected.allowed[counted] - rounding) / (tolerance.K * tolerance.UNIT), 0.0
         )
-        off = np.maximum(np.abs(actual[kept] - expected.values[kept]) - rounding, 0.0)
-        signed = expected.values[kept] + np.sign(actual[kept] - expected.values[kept]) * off
-        errors.append(_Error(name, signed, expected.values[kept], terms, bool(lost.any())))
+        right = expected.values[counted]
+        off = np.maximum(np.abs(actual[counted] - right) - rounding, 0.0)
+        signed = right + np.sign(actual[counted] - right) * off
+        errors.append(_Error(name, signed, right, terms, bool(lost.any())))
     return errors
 
 
@@ -236,7 +238,7 @@ def is_of_half_precision(judged: list[Judged], failed: list[Judged]) -> bool:
     ] or failed
     if any(not j.deviations or Element.UNWRITTEN in j.kinds for j in failed):
         return False
-    wrong = sum(int(of.wrong.sum()) for j in failed for of in j.elements.values())
+    wrong = sum(int(elements.wrong.sum()) for j in failed for elements in j.elements.values())
     # a few numbers may have few bits by chance
     held = wrong >= _TELLING and all(_is_held_in_half(j) for j in failed)
     return held or _is_of_half_roundings(judged, failed)
@@ -279,10 +281,10 @@ def _differs_by_dtype_alone(judged: list[Judged], failed: list[Judged]) -> bool:
     half = [j for j in judged if _find_unit(j.plan) and _is_ordinary(j.plan.case)]
     passed = [j.plan.case for j in judged if j.passed]
     wrong = [j.plan.case for j in failed]
-    smallest = {of: min(getattr(c, of) for c in wrong) for of in ("M", "N")}
+    smallest = {dimension: min(getattr(c, dimension) for c in wrong) for dimension in ("M", "N")}
     by_size = any(
-        least > 1 and _tells_apart(_is_at_least(of, least), wrong, passed)
-        for of, least in smallest.items()
+        least > 1 and _tells_apart(_is_at_least(dimension, least), wrong, passed)
+        for dimension, least in smallest.items()
     )
     return (len(failed) > 1 or len(half) < 3) and not by_size
 
@@ -385,10 +387,10 @@ def _loses(
     subtracted."""
     far = []
     for j in failed:
-        found = _find_loss(j, shift)
-        if found is None:
+        loss = _find_loss(j, shift)
+        if loss is None:
             return False
-        got, want, squares = found
+        got, want, squares = loss
         lost = tolerance.UNIT * squares * 8 * (4 + sqrt(j.plan.case.N))
         if "x" in j.plan.inputs:  # the mean is rounded before the distance from it is squared
             mean = j.plan.inputs["x"].mean(axis=1)

@@ -168,15 +168,15 @@ def _add_output(
         indices = np.argwhere(elements.kinds == kind)
         if kind is Element.RIGHT or not len(indices):
             continue
-        first = tuple(indices[0])
+        first_index = tuple(indices[0])
         worst, of_first = None, None
         if kind is Element.OFF and not expected.whole:
-            worst, of_first = float(elements.ratio.max()), float(elements.ratio[first])
+            worst, of_first = float(elements.ratio.max()), float(elements.ratio[first_index])
         result.deviations.append(
             Deviation(
                 name, kind, len(indices), size,
                 tuple(tuple(int(i) for i in index) for index in indices[:_SHOWN]),
-                worst, float(actual[first]), float(expected.values[first]), of_first,
+                worst, float(actual[first_index]), float(expected.values[first_index]), of_first,
             )
         )  # fmt: skip
 

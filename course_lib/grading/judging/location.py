@@ -46,7 +46,7 @@ class Flow(SyntaxTree):
         return self.trace(self.value)
 
     def trace(self, *values: ast.AST) -> list[ast.stmt]:
-        found: dict[ast.stmt, None] = {}
+        statements: dict[ast.stmt, None] = {}
         helpers = {node.name: node for node in self.tree.body if isinstance(node, ast.FunctionDef)}
         seen: set[str] = set()
         waiting: list[ast.AST] = list(values)
@@ -60,24 +60,24 @@ class Flow(SyntaxTree):
                 else:
                     feeding = self.list_bindings(name)
                 for statement in feeding:
-                    if statement not in found:
-                        found[statement] = None
+                    if statement not in statements:
+                        statements[statement] = None
                         waiting += [
                             node
                             for node in ast.iter_child_nodes(statement)
                             if isinstance(node, ast.expr)
                         ]
-        return sorted(found, key=lambda statement: statement.lineno)
+        return sorted(statements, key=lambda statement: statement.lineno)
 
     @cached_property
     def bindings(self) -> dict[str, list[ast.stmt]]:
-        found: dict[str, list[ast.stmt]] = {}
+        assignments: dict[str, list[ast.stmt]] = {}
         for node in ast.walk(self.function):
             if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.For)):
                 for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
                     for name in list_names(target):
-                        found.setdefault(name, []).append(node)
-        return found
+                        assignments.setdefault(name, []).append(node)
+        return assignments
 
     def list_bindings(self, name: str) -> list[ast.stmt]:
         """Return the statements of the function that give ``name`` a value."""
@@ -303,12 +303,12 @@ def _find_unwidened(flow: Flow) -> Iterator[ast.expr]:
 
 def _find_squares_as_given(flow: Flow) -> Iterator[ast.expr]:
     """Yield arithmetic on the parameters x and dy in their own dtype."""
-    given = {argument.arg for argument in flow.function.args.args}
+    parameters = {argument.arg for argument in flow.function.args.args}
     for node in flow.walk():
         if (
             isinstance(node, ast.BinOp)
             and isinstance(node.left, ast.Name)
-            and node.left.id in given & {"x", "dy"}
+            and node.left.id in parameters & {"x", "dy"}
         ):
             yield node
 
@@ -549,14 +549,14 @@ def _list_sums(flow: Flow, of_products: bool) -> Iterator[ast.expr]:
             "np",
             "torch",
         )
-        of = (
+        operand = (
             call.args[0]
             if is_function and call.args
             else call.func.value
             if isinstance(call.func, ast.Attribute)
             else call
         )
-        is_product = bool(_list_operations(ast.walk(of), ast.Mult))
+        is_product = bool(_list_operations(ast.walk(operand), ast.Mult))
         if is_product == of_products:
             yield call
 

@@ -203,11 +203,12 @@ def list_alike(failed: list[Judged], cause: str) -> list[Judged]:
     names."""
     applies = _APPLIES.get(cause, lambda j: j.fault is not None and j.fault.kind.cause == cause)
     pool = [j for j in failed if applies(j)] or failed
-    first = pool[0]
+    smallest = pool[0]
     return [
         j
         for j in pool
-        if j.plan.entry_point == first.plan.entry_point and _name_fault(j) == _name_fault(first)
+        if j.plan.entry_point == smallest.plan.entry_point
+        and _name_fault(j) == _name_fault(smallest)
     ]
 
 
@@ -220,21 +221,25 @@ def list_inputs(
     Sizes that the case's words already name are left out, and for a kernel with packed rows all
     integers.
     """
-    given = {*plan.arguments, "dy"}  # autograd passes dy, so no argument has it
-    found = [
+    argument_names = {*plan.arguments, "dy"}  # autograd passes dy, so no argument has it
+    inputs = [
         (tensor.name, _write_numbers(tensor.values.astype(np.float64).tolist()))
         for tensor in plan.tensors
-        if with_values and tensor.name in given and tensor.values is not None and not tensor.scratch
+        if with_values
+        and tensor.name in argument_names
+        and tensor.values is not None
+        and not tensor.scratch
     ]
-    told = ("M", "N", "n") if not plan.grid or plan.case.layout != "packed" else parameters
+    shown_numbers = ("M", "N", "n") if not plan.grid or plan.case.layout != "packed" else parameters
     for name, value in zip(parameters, plan.arguments, strict=False):
-        found += [(name, str(value))] if isinstance(value, int) and name not in told else []
+        if isinstance(value, int) and name not in shown_numbers:
+            inputs.append((name, str(value)))
     names = parameters if plan.grid else ["eps"] * len(plan.arguments)
     numbers = zip(names, plan.arguments, strict=False)
-    found += [
+    inputs += [
         (name, f"{value:g}") for name, value in numbers if isinstance(value, float) and with_values
     ]
-    return tuple(found)
+    return tuple(inputs)
 
 
 def _write_numbers(values: Any) -> str:
@@ -392,14 +397,14 @@ def _find_slip(
         return slip
     if cause == "wrong_values":  # its known mistakes have nothing in common
         return slip
-    known = known_lines.read(exercise, cause)
+    known_mistakes = known_lines.read(exercise, cause)
     entry_points, entry_point = exercise.entry_points, judged.plan.entry_point
-    statement = known.find_wrong(places.list_functions_of(tree, entry_points, entry_point))
+    statement = known_mistakes.find_wrong(places.list_functions_of(tree, entry_points, entry_point))
     if slip is None:
         return statement
     home = places.find_statement(tree, slip)
     if statement is None:
-        return None if known.is_right(home) else slip
+        return None if known_mistakes.is_right(home) else slip
     return slip if home is statement else statement
 
 
@@ -446,13 +451,13 @@ def _find_flow_into(
     if not plan.grid:
         value = places.find_returned(tree, plan.entry_point, *_number_returned(plan, subject))
         return value and location.Flow(tree, home, subject, value, None, tensors)
-    found = places.find_only_store(
+    store = places.find_only_store(
         tree, entry_points, plan.entry_point, plan.arguments.index(subject)
     )
-    value = found and places.find_stored(found[1])
+    value = store and places.find_stored(store[1])
     return (
-        location.Flow(tree, found[0], subject, value, found[1], tensors)
-        if found and value
+        location.Flow(tree, store[0], subject, value, store[1], tensors)
+        if store and value
         else None
     )
 

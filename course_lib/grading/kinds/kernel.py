@@ -46,8 +46,8 @@ class KernelKind(Kind):
     is_of_kernels = True
     step_imports = "import math\nimport triton\nimport triton.language as tl"
 
-    def choose_mode(self, wanted: str | None) -> str:
-        return wanted or runtime.current().mode
+    def choose_mode(self, asked_mode: str | None) -> str:
+        return asked_mode or runtime.current().mode
 
     def describe_needed_imports(self) -> str:
         return _(

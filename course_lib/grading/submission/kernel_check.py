@@ -496,10 +496,10 @@ class _KernelCheck:
     def _check_text(self) -> None:
         """Check that the lines which Triton finds by ``inspect``, and interprets, are the kernel
         that is checked here."""
-        first = min(decorator.lineno for decorator in self.kernel.decorator_list)
+        first_line = min(decorator.lineno for decorator in self.kernel.decorator_list)
         with contextlib.suppress(SyntaxError, tokenize.TokenError):
-            found = ast.parse("".join(inspect.getblock(self.file.lines[first - 1 :]))).body
-            if [ast.dump(node) for node in found] == [ast.dump(self.kernel)]:
+            body = ast.parse("".join(inspect.getblock(self.file.lines[first_line - 1 :]))).body
+            if [ast.dump(node) for node in body] == [ast.dump(self.kernel)]:
                 return
         self.refuse(
             self.kernel,

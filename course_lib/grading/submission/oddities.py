@@ -68,10 +68,10 @@ _OF_NAMEDTUPLES = frozenset("_asdict _fields _field_defaults _make _replace".spl
 def find_oddities(cut: list[ast.stmt]) -> tuple[Oddity, ...]:
     """Return the odd lines of the functions that were cut out of a file, each once, in the order of
     the file."""
-    found: dict[int, Oddity] = {}
+    oddities: dict[int, Oddity] = {}
     for line, words in sorted(_list_odd(ast.Module(cut, []))):
-        found.setdefault(line, Oddity(line, words))
-    return tuple(found.values())
+        oddities.setdefault(line, Oddity(line, words))
+    return tuple(oddities.values())
 
 
 def _describe_attribute(node: ast.Attribute, libraries: set[str], has_torch: bool) -> str:

@@ -83,8 +83,8 @@ def find_store(
     Return None unless it is the only access that writes through a pointer of this name, in the
     entry point and in the helpers that it may call: of two such accesses either may be wrong.
     """
-    found = find_only_store(tree, entry_points, entry_point, argument)
-    return found and find_span(found[1])
+    store = find_only_store(tree, entry_points, entry_point, argument)
+    return store and find_span(store[1])
 
 
 def find_assignment_of_stored(
@@ -243,11 +243,11 @@ def find_only_store(
         return None
     pointer = parameters[argument].arg
     writes = [
-        (function, call, what)
+        (function, call, access_kind)
         for function in functions
         if function is kernel or function.name not in entry_points
-        for call, what in _list_accesses(function)
-        if what != "load"
+        for call, access_kind in _list_accesses(function)
+        if access_kind != "load"
         and any(
             isinstance(part, ast.Name) and part.id == pointer
             for part in ast.walk(_find_address(call))
@@ -258,23 +258,23 @@ def find_only_store(
 
 def find_return(tree: ast.Module, function: str) -> Span | None:
     """Find the ``return`` of a function; return None if it has several or none."""
-    found = _list_returns(tree, function)
-    return find_span(found[0]) if len(found) == 1 else None
+    returns = _list_returns(tree, function)
+    return find_span(returns[0]) if len(returns) == 1 else None
 
 
 def _list_returns(tree: ast.Module, function: str) -> list[ast.Return]:
     waiting: list[ast.AST] = [
         node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == function
     ]
-    found: list[ast.Return] = []
+    returns: list[ast.Return] = []
     for node in waiting:
-        found += [node] if isinstance(node, ast.Return) else []
+        returns += [node] if isinstance(node, ast.Return) else []
         waiting += [
             child
             for child in ast.iter_child_nodes(node)
             if not isinstance(child, (ast.FunctionDef, ast.Lambda))
         ]
-    return found
+    return returns
 
 
 def find_function(tree: ast.Module, function: str) -> Span | None:
@@ -311,8 +311,8 @@ def find_only_access(tree: ast.Module, line: int, kind: str) -> ast.Call | None:
     or any other word for any access."""
     calls = [
         call
-        for call, what in _list_accesses(tree)
-        if call.lineno == line and (kind not in ("load", "store") or what == kind)
+        for call, access_kind in _list_accesses(tree)
+        if call.lineno == line and (kind not in ("load", "store") or access_kind == kind)
     ]
     return calls[0] if len(calls) == 1 else None
 

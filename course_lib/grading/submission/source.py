@@ -97,23 +97,23 @@ def read_text(path: Path, if_missing: str | None = None) -> str:
         )
         raise Unreadable("no_file", missing.rstrip()) from None
     except NoPlainFile as other:
-        wanted = _("a file of Python code belongs there.")
+        advice = _("a file of Python code belongs there.")
         if path.is_absolute() and path.parts[1] in ("dev", "proc"):
-            wanted = _(
+            advice = _(
                 "a check reads a file in a folder. Save what comes through it to a file, and name"
                 " that file."
             )
         elif path.is_symlink():
-            wanted = _(
+            advice = _(
                 "it cannot be read through one. Name the file itself, or put a copy of it in place"
                 " of the link. {if_missing}"
             )
-            wanted = wanted.format(if_missing=if_missing)
+            advice = advice.format(if_missing=if_missing)
         words = _("{name} {is_a}; {wanted}")
         name = name if path.parent.name != "dev" else make_visible_line(str(path))
         # The backquotes prevent a capital letter for a name at the beginning of a sentence.
         message, what = (
-            words.format(name=shown, is_a=other.strerror, wanted=wanted)
+            words.format(name=shown, is_a=other.strerror, wanted=advice)
             for shown in (name, f"`{name}`")
         )
         raise Unreadable("no_file", message.rstrip(), what.rstrip()) from None

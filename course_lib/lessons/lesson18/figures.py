@@ -41,8 +41,8 @@ def show_loss_memory(M: int, N: int) -> MovingPicture:
         "A vocabulary of {N:,}. Logits and their gradient in bf16, loss, lse and dloss in fp32."
         " h, w and their gradients come on top in both."
     ).format(N=N)
-    told = list_words([f"{bar.name}: {bar.words}" for bar in bars])
+    words = list_words([f"{bar.name}: {bar.words}" for bar in bars])
     return chart(
         View(title, [Bars([("", bars)], _("GB"))], caption),
-        alt=_("Two bars. {told}.").format(told=told),
+        alt=_("Two bars. {told}.").format(told=words),
     )
