@@ -117,7 +117,7 @@ assert sets == [2, 1] and find("08-constant").answer == "one set: the row stays"
 # %% [markdown]
 # A thread has at most 255 registers. On 1 warp this row alone would take 256 of each thread. What
 # does not fit is **spilled**: the compiler stores it in memory and loads it again later. That costs
-# instructions and time. The hatched bars in the picture show how much is spilled.
+# instructions and time. Hatched bars in the next picture show how much is spilled.
 #
 # And a multiprocessor holds several programs at a time: while one warp waits for memory, another can
 # run. It has places for 64 warps, and mostly the registers run out first. Take 160 registers per
@@ -319,8 +319,8 @@ step("08-rows")
 # %% [markdown]
 # ## Your turn: each row once
 #
-# A lane past the last *column* holds `-mean` after the subtraction, as before. Take the variance in
-# two passes: one-pass would save nothing, because a row in registers is read only once. Each check
+# A lane past the last *column* holds `-mean` after the subtraction, as before. Take the variance
+# by two-pass: one-pass would save nothing, because a row in registers is read only once. Each check
 # also says what the compiler makes of *your* kernel: registers, what is spilled, and the number of
 # load instructions.
 
@@ -394,7 +394,7 @@ assert compile_forward(N=8191, stride=8192).loads == narrow.loads == compile_for
 assert compile_forward(N=8176).loads == four.loads and 8176 % 16 == 0 and compile_forward(N=8184).loads == narrow.loads
 
 # %% [markdown]
-# A load is as wide as the compiler knows it may be. If you can choose N, choose a multiple of 16. If
+# The compiler takes a wide load only if it can prove that the address allows it. If you can choose N, choose a multiple of 16. If
 # you cannot, but you know that 8 divides N and the stride, tell the compiler by arithmetic:
 #
 # ```python

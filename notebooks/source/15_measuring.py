@@ -324,7 +324,7 @@ from course_lib.lessons.lesson15 import figures
 # %% [markdown]
 # ## What is the floor?
 #
-# No kernel reaches the data sheet. So take the fastest elementwise pass over the same bytes, in the
+# No kernel reaches the data sheet. So take the fastest elementwise sweep over the same bytes, in the
 # same run: a copy for the forward pass, `torch.add` of two matrices for the backward pass. A time
 # divided by that is **over the floor**, and 1 / 0.9 = 1.11 is nine tenths of what is possible.
 #

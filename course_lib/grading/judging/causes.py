@@ -582,7 +582,7 @@ CAUSES: dict[str, Cause] = {
         "Which sums are added up in the order in which programs happen to arrive?",
     ),
     "extra_pass": Cause(
-        "more passes over memory than the exercise asks for",
+        "more sweeps over memory than the exercise asks for",
         "Every load of an element moves its bytes again. Which load brings what the program has had"
         " in its registers already?",
     ),
@@ -1044,6 +1044,11 @@ CAUSES: dict[str, Cause] = {
         "the programs of a row find different bits for it",
         "Each program adds up the same words. Which of them does program 0 take first, and which"
         " does program 1?",
+    ),
+    "batch_dependent": Cause(
+        "a row has other bits in a batch of another number of rows",
+        "To which running sum does your kernel add each square of the row, and in which order? Say"
+        " it for both launches: does M or UNROLL decide any of it?",
     ),
     "chunk_left_out": Cause(
         "a chunk of the row is left out",
