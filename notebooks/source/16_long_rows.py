@@ -292,10 +292,13 @@ predict("16-room")
 
 # %%
 from course_lib.lessons import schedule_explorer
-from course_lib.lessons.lesson16.split_rows import ROOM, by_program_id_kernel, by_ticket_kernel, two_rows
+from course_lib.lessons.lesson16 import split_rows
 
-kernels = {"program_id": two_rows(by_program_id_kernel), "tickets": two_rows(by_ticket_kernel)}
-schedule_explorer(kernels, resident=ROOM)
+kernels = {
+    "program_id": split_rows.two_rows(split_rows.by_program_id_kernel),
+    "tickets": split_rows.two_rows(split_rows.by_ticket_kernel),
+}
+schedule_explorer(kernels, resident=split_rows.ROOM)
 
 # %% tags=["check"]
 for room in split_rows.ROOM:
