@@ -14,13 +14,7 @@ def test_a_learner_predicts_and_catches_bugs(course, page, expect):
     prediction = page.locator(
         ".jp-OutputArea-output", has=page.get_by_role("button", name="kernel 1: A")
     ).first
-    for cell in (
-        "kernel 1: B",
-        "kernel 1: C",
-        "kernel 2: C",
-        "kernel 3: D",
-        "kernel 1: A",
-    ):
+    for cell in ("kernel 1: B", "kernel 1: C", "kernel 2: C", "kernel 3: D", "kernel 1: A"):
         prediction.get_by_role("button", name=cell).click()
     course.shoot("lesson17-cells")
     prediction.get_by_role("button", name="That is my prediction").click()
