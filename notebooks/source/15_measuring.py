@@ -287,7 +287,7 @@ assert count_bytes("resident_forward", 5, 10, 4, ROWS=4) == (
 # ## Is it the warps?
 #
 # A kernel whose bytes and clock are in order may still be slow. Slow beside what? No kernel reaches
-# the data sheet, and two GPUs of one name differ. So take the fastest elementwise pass over the same
+# the data sheet, and two GPUs of one name differ. So take the fastest elementwise sweep over the same
 # bytes, in the same run: a time divided by that is **over the floor**, and 1 / 0.9 = 1.11 is nine
 # tenths of what is possible.
 #

@@ -123,8 +123,8 @@ def show_chunks(M: int = 10, rows_per_chunk: int = 5) -> MovingPicture:
 def show_designs(
     measured: Measurement, dots: Sequence[Series] = (), note: str = ""
 ) -> MovingPicture:
-    """Show the time of each design of the LayerNorm backward pass over that of an elementwise pass,
-    by row length.
+    """Show the time of each design of the LayerNorm backward pass over that of an elementwise
+    sweep, by row length.
 
     Args:
         measured: has rows with ``provider``, ``N`` and ``over_floor``; one per row length and
@@ -143,7 +143,7 @@ def show_designs(
         make_length_axis(measured.rows, " (fp16, M N = 2^25)"),
         y,
         [*lines, *dots],
-        [Level(1.0, _("one pass over x, dy and dx"))],
+        [Level(1.0, _("one sweep over x, dy and dx"))],
     )
     times_text = _("; ").join(
         _("{name}: {values}").format(
@@ -166,7 +166,7 @@ def show_designs(
             _("{source}. {note}").format(source=measured.label(), note=note).rstrip(),
         ),
         alt=_(
-            "Time of the LayerNorm backward pass over the time of an elementwise pass, by row"
+            "Time of the LayerNorm backward pass over the time of an elementwise sweep, by row"
             " length, for the lock, PyTorch, two stages and the persistent kernel. {told}."
         ).format(told=times_text),
     )

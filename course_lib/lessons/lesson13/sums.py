@@ -127,6 +127,7 @@ def run_persistent(P: int, seeds: Iterable[int] = range(20)) -> list[Interleavin
         x,
         mean,
         rstd,
+        dy,  # no dtotal
         torch.full_like(x, float("nan")),
         dw,
         db,
@@ -195,7 +196,7 @@ def list_registers(columns: int) -> dict[str, tuple[int, int]]:
     arguments = [
         *[half] * 3,
         *[single] * 2,
-        half,
+        *[half] * 2,
         *[single] * 2,
         columns,
         1,
