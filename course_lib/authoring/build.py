@@ -83,7 +83,7 @@ def list_targets() -> Iterator[Target]:
         r"notebooks/source/00_.*|notebooks/hosted/.*\.py|course_lib/authoring/(hosted|repository).py",
     )
     for exercise in exercises:
-        sources = _match_exercise(exercise, r".*\.(py|toml)")
+        sources = _match_exercise(exercise, r"[^/]*\.(py|toml)")
         yield Target(f"verdicts on {exercise.id}", "verdicts", sources, (exercise.id,))
         yield Target(
             f"cases that kill wrong solutions of {exercise.id}",
@@ -93,7 +93,9 @@ def list_targets() -> Iterator[Target]:
         )
     yield Target("all verdicts", "verdicts", r"course_lib/grading/judging/.*\.py")
     yield Target(
-        "hunts", "hunts", "|".join(_match_exercise(e, r".*\.(py|toml)") for e in exercises)
+        "hunts",
+        "hunts",
+        "|".join(_match_exercise(e, r"(cases\.py|wrong\.toml)") for e in exercises),
     )
     yield Target(
         "tables and commands in README and docs/",

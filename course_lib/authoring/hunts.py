@@ -143,8 +143,13 @@ def digest(exercise: Exercise) -> str:
         exercise.id in DAILY,
     )
     return _hash(
-        texts.read_solution(exercise), list_candidates(exercise), _read_battery(exercise), rules
+        _solution_that_runs(exercise), list_candidates(exercise), _read_battery(exercise), rules
     )
+
+
+def _solution_that_runs(exercise: Exercise) -> str:
+    """Return the solution without its words: a changed sentence changes no measurement."""
+    return strip(texts.make_plain_solution(exercise))
 
 
 def make_text(exercise: Exercise, entry: dict) -> tuple[str, tuple[int, ...]]:
@@ -209,7 +214,7 @@ class Builder:
         if not 0 < len(lines) <= _MOST_LINES:
             return None
         key = _hash(
-            exercise.id, text, texts.read_solution(exercise), _read_battery(exercise), HAND_COLUMNS
+            exercise.id, text, _solution_that_runs(exercise), _read_battery(exercise), HAND_COLUMNS
         )
         if key not in self.measured:
             self.measured[key] = self._known[key] if key in self._known else measure(exercise, text)
