@@ -515,22 +515,27 @@ def _persistent(
 ) -> None:  # fmt: skip
     M, N = x.shape
     strides = *operands.strides(dy), *operands.strides(x)
+    centred = mean is not None
+    unneeded = dw is None and tables.computes_unneeded_sums(N, centred=centred)
+    has_dw, has_db = dw is not None or unneeded, db is not None or (unneeded and centred)
     tile, launcher = _prepare_persistent(
-        N, x.dtype, tuned, mean is not None, w is not None, dtotal is not None, dw is not None,
-        db is not None, device.has_dependent_launch(x.device),
+        N, x.dtype, tuned, centred, w is not None, dtotal is not None, has_dw, has_db,
+        device.has_dependent_launch(x.device),
         device.count_shared_bytes(x.device), operands.find_vector(x, strides[0], strides[2]),
     )  # fmt: skip
     programs = min(
         -(-M // tile.rows),
         tile.programs_per_multiprocessor * device.count_multiprocessors(x.device),
     )
-    dw_partial, db_partial = (operands.make_partials(programs, x, total) for total in (dw, db))
+    dw_partial, db_partial = (
+        operands.make_partials(programs, x, x if needed else None) for needed in (has_dw, has_db)
+    )
     launcher(
         (programs,), dy, x, x if w is None else w, rstd if mean is None else mean, rstd,
         dy if dtotal is None else dtotal, dx, rstd if dw_partial is None else dw_partial,
         rstd if db_partial is None else db_partial, *strides, dx.stride(0), M, N,
     )  # fmt: skip
-    column_sums(dw_partial, db_partial, dw, db)
+    column_sums(None if dw is None else dw_partial, None if db is None else db_partial, dw, db)
 
 
 @functools.cache

@@ -22,6 +22,7 @@ MOST_COLUMNS = 2**31 - 2**15
 RESIDENT_LIMIT = 32768  # columns; the registers of one program cannot hold a longer row
 # columns; for longer rows a program cannot hold x, dy and its part of dw and db at once
 PERSISTENT_LIMIT = 8192
+_LONGEST_FP32_VECTORS = 512  # columns
 # columns backward; longer rows would need two tiles of 8192, no better than a block of 16384
 TWO_TILES_LIMIT = 12288
 
@@ -56,10 +57,21 @@ class Line(NamedTuple):
     source: str = ""  # a section of docs/kernels.md, or a file of course_lib/bench/results
 
 
+def count_vector_columns(N: int, itemsize: int) -> int:
+    """Return how many columns have to divide N so that rows of N columns are loaded in vectors of
+    16 bytes.
+
+    Longer fp32 rows are at the floor element by element: with vectors 1004 columns took 1.04 to
+    1.07 times as long, and 100 columns 0.51 to 0.69 (docs/kernel-trials.md, "Forward"). There 16
+    has to divide N, which Triton sees by itself.
+    """
+    return 16 if itemsize == 4 and N > _LONGEST_FP32_VECTORS else 16 // itemsize
+
+
 def has_whole_vectors(N: int, dtype: torch.dtype | None) -> bool:
-    """Return whether rows of N columns consist of whole vectors of 16 bytes. Without a dtype the
+    """Return whether rows of N columns are loaded in vectors of 16 bytes. Without a dtype the
     answer holds for every dtype: 16 has to divide N."""
-    return N % (16 if dtype is None else 16 // dtype.itemsize) == 0
+    return N % (16 if dtype is None else count_vector_columns(N, dtype.itemsize)) == 0
 
 
 def find_line(

@@ -9,7 +9,7 @@ from operator import or_
 import torch
 from torch import Tensor
 
-from course_lib.kernels.launch.device_classes import MOST_COLUMNS
+from course_lib.kernels.launch.device_classes import MOST_COLUMNS, count_vector_columns
 
 
 def row_stride(x: Tensor) -> int:
@@ -27,14 +27,14 @@ def strides(x: Tensor) -> tuple[int, ...]:
 
 
 def find_vector(x: Tensor, *row_strides: int) -> int:
-    """Return VECTOR: how many elements have 16 bytes, if as many divide the length of x's rows and
-    all row strides. Otherwise, and where 16 divides them all, which Triton sees by itself, 1.
+    """Return VECTOR: how many elements have 16 bytes, if rows of this length are loaded in vectors
+    and as many divide the length of x's rows and all row strides. Otherwise, and where 16 divides them all, which Triton sees by itself, 1.
 
     A kernel writes ``N // VECTOR * VECTOR`` for N, and the same for each row stride. Without it the
     compiler would load rows of 1000 columns element by element.
     """
     numbers = functools.reduce(or_, row_strides, x.shape[-1])  # 2^k divides all if it divides this
-    vector = 16 // x.element_size()
+    vector = count_vector_columns(x.shape[-1], x.element_size())
     return 1 if numbers % 16 == 0 or numbers % vector else vector
 
 
