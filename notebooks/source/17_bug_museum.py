@@ -263,7 +263,7 @@ shape = (1027, 20)
 # END SOLUTION
 step("17-shape")
 
-# %% varies={"solved": "it shows the shape of the step above"}
+# %% varies={"always": "it shows the shape of the step above"}
 db, neighbour = add_rows(torch.ones(shape, device=course_lib.DEVICE))
 print(f"db: {db[0]:.0f} of {shape[0]}; behind the buffer: {neighbour[0]:.0f}")
 
@@ -314,8 +314,8 @@ predict("17-none")
 x, g = normal(4, 8, seed=4).double().requires_grad_(), normal(4, 8, seed=5)
 w = torch.ones_like(x[0]).requires_grad_()
 limits = {"eps": 1e-2, "atol": 1e-2, "rtol": 1e-2, "raise_exception": False}
-print("gradcheck of x passes:      ", torch.autograd.gradcheck(NoDw.apply, (x, w.detach()), **limits))
-print("gradcheck of x and w passes:", torch.autograd.gradcheck(NoDw.apply, (x, w), **limits))
+for name, inputs in {"x": (x, w.detach()), "x and w": (x, w)}.items():
+    print(f"gradcheck of {name} passes:", torch.autograd.gradcheck(NoDw.apply, inputs, **limits))
 optimiser = torch.optim.SGD([x, w], lr=0.1)
 losses = [(NoDw.apply(x, w) - g).square().mean()]
 losses[0].backward()
