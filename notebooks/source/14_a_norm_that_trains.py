@@ -81,14 +81,21 @@ assert transformer.share_of_words(before, text) < 0.15
 # In each of 300 steps the model's three norms get 512 rows of 64 columns. The measure is the loss on
 # the held-out text, per character, in nats: lower is better. Guessing blindly among the 43
 # characters costs log 43 = 3.76. Knowing only how often each character occurs costs 3.00. You train
-# two models from the same weights, with PyTorch's norm and with yours. The next cell takes three
-# steps of each, and says how long all of it takes on this machine.
+# two models, with PyTorch's norm and with yours.
+
+# %%
+from course_lib.lessons import predict, step
+
+predict("14-apart")
+
+# %% [markdown]
+# The next cell takes three steps of each training, and says how long all of it takes on this machine.
 
 # %% varies={"always": "it says how fast this machine is"}
 print(transformer.estimate(corpus, [torch.nn.LayerNorm, norm.Module], 300, device=DEVICE))
 
 # %% tags=["answer"]
-from course_lib.lessons import loss_curves, predict, step
+from course_lib.lessons import loss_curves
 
 STEPS = 300
 theirs, ours = "PyTorch's LayerNorm", norm.name
@@ -125,7 +132,7 @@ print(
 assert 0.70 <= transformer.share_of_words(sample, text) <= 1.00
 assert all(0.5 < loss < 1.0 for loss in end.values()) and len(runs[ours]) == len(runs[theirs]) == STEPS
 assert gaps[0] < 1e-5 and gaps.max() < 0.2 and runs[ours][0] > entropy
-assert 0 < gaps[:10].max() < 1e-4
+assert 0 < gaps[:10].max() < 1e-4 and find("14-apart").answer == "apart within ten steps, at first in the last digits"
 assert all(count >= STEPS * size.norms for count in norm.launches.values()), norm.launches
 
 # %% tags=["check"]
@@ -140,10 +147,6 @@ assert 0 < of_nudged.max() < 0.2 and gaps.max() < 100 * of_nudged.max()
 # %% [markdown]
 # Most words that the model writes now stand in the text. What they say makes little sense: the
 # model has 58,000 weights, and it sees 32 characters.
-#
-# The two curves part within ten steps, at first in the last digits. Both norms are right, and they
-# add up in another order (lesson 13). One unit in the last place of one weight parts two runs of
-# the *same* norm as far.
 
 # %% [markdown]
 # ## Would the curve show a bug?
