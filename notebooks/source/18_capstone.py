@@ -135,7 +135,7 @@ exercise("18a")
 # %% [markdown]
 # ## Your turn: one sweep
 #
-# First find the maximum, then subtract it from each logit: so forward reads a row twice. Backward
+# First find the maximum, then subtract it from each logit: so forward reads each row twice. Backward
 # reads it once and writes dx. Each of the four transfers has 256,512 bytes per token in bf16. With
 # one read in forward three remain. (A GPU may find the second read of a row in its L2. It is a read
 # all the same.)
