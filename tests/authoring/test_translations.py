@@ -10,11 +10,14 @@ import polib
 import pytest
 
 from course_lib.authoring import translations
+from course_lib.authoring.site.guides import LEARNERS
 from course_lib.authoring.translations import (
     find_faults,
+    find_guide,
     find_readme,
     list_catalogs,
     update,
+    write_guide,
     write_readme,
 )
 from course_lib.base import paths
@@ -43,6 +46,29 @@ def test_a_translation_keeps_code_formulas_links_and_names(language, name):
 @pytest.mark.parametrize("language", OTHERS)
 def test_the_readme_is_the_translation_of_today(language):
     assert find_readme(language).read_text(encoding="utf-8") == write_readme(language)
+
+
+@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_guide_is_the_translation_of_today_and_its_links_lead_somewhere(language, name):
+    file = find_guide(name, language)
+    text = file.read_text(encoding="utf-8")
+    assert text == write_guide(name, language)
+    for target, anchor in re.findall(r"\]\((?![a-z]+:)([^)\s#]*)(?:#([^)\s]+))?\)", text):
+        linked = file.parent / target if target else file
+        assert linked.exists(), target
+        if anchor and linked.parent == file.parent:
+            assert f'<a id="{anchor}"></a>' in linked.read_text(encoding="utf-8"), anchor
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_the_readme_names_the_language_before_commands_and_links_translated_guides(language):
+    text = find_readme(language).read_text(encoding="utf-8")
+    blocks = re.findall(r"```sh\n(.*)\n", text)
+    assert blocks and set(blocks) == {f"export COURSE_LANG={language}"}
+    guides = [name for name in LEARNERS if f"docs/{language}/{name}.md" in text]
+    assert "setup" in guides
+    assert not [name for name in LEARNERS if f"(docs/{name}.md" in text]
 
 
 def test_there_is_no_catalog_for_something_that_is_gone():
