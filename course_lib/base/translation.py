@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from course_lib.base import paths
 from course_lib.base.errors import CourseError
 
 LANGUAGES = {"en": "English", "zh_CN": "简体中文"}
-FOLDER = paths.PACKAGE / "locale"
+# found from this file, because `base.paths` translates its errors here
+FOLDER = Path(__file__).resolve().parent.parent / "locale"
 VARIABLE = "COURSE_LANG"
 KEEP_LINES = "\b\n"  # before a paragraph of help whose lines click must keep
 Translate = Callable[[str], str]
