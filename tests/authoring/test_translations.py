@@ -20,7 +20,7 @@ from course_lib.authoring.translations import (
     write_guide,
     write_readme,
 )
-from course_lib.base import paths
+from course_lib.base import paths, translation
 from course_lib.base.translation import FOLDER, LANGUAGES, find_catalog
 
 OTHERS = sorted(LANGUAGES.keys() - {"en"})
@@ -214,3 +214,50 @@ def test_every_marked_text_of_a_page_is_found():
         file.name: len(translations._IN_TEMPLATE.findall(file.read_text(encoding="utf-8")))
         for file in templates
     }
+
+
+def test_a_language_is_added_by_the_translators_page_alone(tmp_path, monkeypatch, capsys):
+    """docs/translating.md names each step: a line in LANGUAGES, the command, a translated catalog,
+    the mark of a changed text that is taken away."""
+    page = (paths.ROOT / "docs" / "translating.md").read_text(encoding="utf-8")
+    assert "python -m course_lib.authoring.translations" in page and "`LANGUAGES`" in page
+    assert 'LANGUAGES = {"en"' in (paths.PACKAGE / "base" / "translation.py").read_text()
+    [(key, name)] = re.findall(r'`"(\w+)": "(\w+)"`', page)
+    monkeypatch.setattr(translations, "LANGUAGES", languages := {"en": "English", key: name})
+    monkeypatch.setattr(translation, "LANGUAGES", languages)
+    monkeypatch.setattr(translation, "FOLDER", tmp_path / "locale")
+    monkeypatch.setattr(translations, "find_readme", lambda language: tmp_path / "README.eo.md")
+    monkeypatch.setattr(translations, "find_guide", lambda name, _: tmp_path / "docs" / name)
+    texts = {"Run this cell.": "a place", "Each row has a mean.": "another"}
+    monkeypatch.setattr(translations, "list_texts", lambda name: texts)
+    monkeypatch.setenv("COURSE_LANG", "en")
+
+    assert translations.main(["interface"]) == 0
+    assert "eo/interface: 0 of 2 translated" in capsys.readouterr().out
+    translate_entry(key, "Run this cell.", "Rulu la ĉelon.")
+    texts["Every row has a mean."] = texts.pop("Each row has a mean.")
+    translate_entry(key, "Each row has a mean.", "Ĉiu vico havas meznombron.")
+    translations.main(["interface"])
+    assert "1 of 2 translated, 1 fuzzy" in capsys.readouterr().out
+    monkeypatch.setenv("COURSE_LANG", key)
+    assert translation.gettext("Run this cell.") == "Rulu la ĉelon."
+    assert translation.gettext("Every row has a mean.") == "Every row has a mean."
+
+    file = translation.find_catalog(key, "interface")
+    lines = file.read_text(encoding="utf-8").split("\n")
+    file.write_text(
+        "\n".join(line for line in lines if not line.startswith(("#, fuzzy", "#|"))),
+        encoding="utf-8",
+    )
+    translation.read_catalog.cache_clear()
+    assert translation.gettext("Every row has a mean.") == "Ĉiu vico havas meznombron."
+    assert (tmp_path / "README.eo.md").exists()
+    translation.read_catalog.cache_clear()
+
+
+def translate_entry(language: str, english: str, translated: str) -> None:
+    file = translation.find_catalog(language, "interface")
+    catalog = polib.pofile(str(file))
+    [entry] = [entry for entry in catalog if entry.msgid == english]
+    entry.msgstr = translated
+    catalog.save(str(file))
