@@ -15,7 +15,7 @@ import triton.language as tl
 def copy_kernel(
     x_ptr, y_ptr,
     n,                      # elements in x and in y
-    BLOCK: tl.constexpr,    # elements a program, a power of two
+    BLOCK: tl.constexpr,    # elements per program, a power of two
 ):
     program = tl.program_id(0)
     # YOUR CODE, about 4 lines: offsets: the BLOCK elements of this program. mask: which of them exist. Then load,

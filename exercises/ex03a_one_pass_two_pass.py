@@ -1,4 +1,4 @@
-"""Exercise 03a: mean and variance of rows, in one pass and in two.
+"""Exercise 03a: mean and variance of rows, by one-pass and by two-pass.
 
 x has shape (M, N), fp16, bf16 or fp32. Both functions return (mean, var), each fp32 of shape (M,). var is divided by N.
 
@@ -8,8 +8,9 @@ x has shape (M, N), fp16, bf16 or fp32. Both functions return (mean, var), each 
 
 Compute in fp32: no square and no sum in half precision. Leave x as it is. `np.var` and `np.std` are refused; `np.sum`,
 `np.mean` and `np.maximum` are yours to use. one_pass may lose at a large mean what its formula loses, two_pass may not.
-A row with a NaN in it has a NaN for its mean and for its variance: nothing may put a number there.
-If a row holds an Inf, its mean and its variance are Inf or NaN.
+
+Edge cases that are checked: a row with a NaN in it has a NaN for its mean and for its variance, and
+nothing may put a number there. If a row holds an Inf, its mean and its variance are Inf or NaN.
 
 Check with the panel in lesson 03, or with `course check 03a` in a terminal.
 """
@@ -24,5 +25,5 @@ def one_pass(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def two_pass(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    # YOUR CODE, about 4 lines: Two passes: what does the second one need from the first?
+    # YOUR CODE, about 4 lines: Two-pass: what does the second one need from the first?
     return mean, var

@@ -1,6 +1,6 @@
-"""Optional task 03b: one pass over a shifted row, and the row that defeats it.
+"""Optional task 03b: one-pass on a shifted row, and the row that defeats it.
 
-The variance of a row stays as it is if one number is subtracted from the whole row. So subtract the row's first element, and take one pass:
+The variance of a row stays as it is if one number is subtracted from the whole row. So subtract the row's first element, and take one sweep:
 
     d = x - x[0]        var = E[d^2] - E[d]^2        mean = x[0] + E[d]
 

@@ -23,7 +23,7 @@ def row_sum_kernel(
     x_ptr, y_ptr,
     stride_x,               # elements between rows of x
     N,
-    BLOCK: tl.constexpr,    # columns a step, a power of two
+    BLOCK: tl.constexpr,    # columns per step, a power of two
 ):
     # YOUR CODE, about 2 lines: row, and total: what each lane has added up so far.
 

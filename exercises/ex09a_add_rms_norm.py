@@ -7,7 +7,7 @@ No element of x or of the residual may be read twice, and none of total and y at
     y = total * rstd * w        of the rounded total, so that one kernel gives what two would
     rstd                        of the rounded total, one fp32 number a row, stored: backward needs it
 
-One row a program, BLOCK a power of two no smaller than N. The four matrices have strides of their own. If a row of total holds
+One row per program, BLOCK a power of two no smaller than N. The four matrices have strides of their own. If a row of total holds
 an Inf, y is what the formula makes of it: rstd is 0, so y is NaN where the Inf is and 0 in the rest of the row.
 
 The course launches the kernel for you. Check with the panel in lesson 09, or with `course check 09a` in a terminal.

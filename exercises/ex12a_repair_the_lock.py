@@ -56,7 +56,7 @@ def sum_buffers_kernel(
     dw_buffer_ptr, db_buffer_ptr, dw_ptr, db_ptr,
     M, N,
     GROUP: tl.constexpr,
-    BLOCK: tl.constexpr,   # columns a program
+    BLOCK: tl.constexpr,   # columns per program
 ):
     cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = cols < N

@@ -21,7 +21,7 @@ import triton.language as tl
 
 @triton.jit
 def tile_dx(dy, x, w, mean, rstd, N):
-    """xhat and dx of a tile, shape (ROWS, BLOCK); dy must be 0 in padded lanes."""
+    """xhat and dx of a tile, shape (ROWS, BLOCK); dy must be 0 in lanes past the end."""
     xhat = (x - mean[:, None]) * rstd[:, None]
     wdy = dy * w[None, :]
     c1 = tl.sum(xhat * wdy, axis=1) / N

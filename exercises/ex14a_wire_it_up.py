@@ -12,7 +12,7 @@ forward is called with x of shape (..., N), any strides; w and b of shape (N,) o
 Return y in the shape of x. Keep each tensor that backward needs, mean and rstd among them, with ctx.save_for_backward, and
 nothing but numbers, shapes and dtypes as attributes of ctx: backward can run twice if the graph is kept, and PyTorch notices
 when somebody changes a saved tensor in between. So save x itself where the launcher can read it. (A copy of a matrix that
-is not needed costs a pass over memory. The check does not look for copies that are thrown away.)
+is not needed costs a sweep over memory. The check does not look for copies that are thrown away.)
 
 backward is called with dy, of y's shape and any strides: other readers may hold the same tensor, so leave it as it is.
 Return one value for each argument of forward, in that order: a gradient in the shape of its tensor (autograd casts it to

@@ -3,7 +3,7 @@
 The kernel is right and stays as it is: the course's LayerNorm of lesson 08, which holds whole rows in registers
 (`layer_norm_resident_kernel`, in course_lib/kernels/layer_norm.py). A program takes ROWS rows, in a tile of ROWS x BLOCK numbers, with
 `num_warps` warps. The launch below is right for every shape, and slow. Repair it: return ROWS, BLOCK and num_warps for M rows of N
-columns, x and y of `itemsize` bytes a number (2 or 4).
+columns, x and y of `itemsize` bytes per number (2 or 4).
 
 N is a power of two from 128 to 16384, or three quarters of one up to 3072. The launch is for an H100. A multiprocessor of it holds 64
 warps, 32 programs and 65536 registers, and a thread has 255 registers at most. In fp32 each number of x takes one of them, whatever

@@ -41,7 +41,8 @@ def compute_gradients(dy: torch.Tensor, x: torch.Tensor, w: torch.Tensor, eps: f
 
 
 def catch_padding(layer_norm) -> None:
-    # YOUR CODE, about 4 lines: The spare lanes of a block get into the variance. Block sizes are powers of two.
+    # YOUR CODE, about 4 lines: The lanes past the end of the row get into the variance. Block sizes are powers of
+    # two.
     pass
 
 

@@ -11,7 +11,7 @@ One program takes ROWS rows. It has BLOCK columns of the logits at a time, and f
 BLOCK and BLOCK_K are powers of two; M, N and K need be no multiples of them, and may be smaller. Numbers of one row lie next to one another. Rows
 are stride_h (stride_w) elements apart, and row * stride can pass 2^31. Compute in fp32.
 
-No program reads an element of w twice, also not for the target's logit. h may be read as often as you like. Logits may be large: several thousands,
+No program reads the same element of w twice, not even for the target's logit. h may be read as often as you like. Logits may be large: several thousands,
 or as far below 0 in all columns. A NaN or an Inf in a row of h makes loss and lse of this row NaN or Inf, and no other row's.
 
 `tl.dot` is not allowed: a GPU rounds fp32 to tf32 in it unless it is told otherwise, and CPU mode does not show that. The course launches the

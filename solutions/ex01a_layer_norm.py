@@ -4,9 +4,12 @@
 
 x has shape (..., N): any number of leading dimensions, and each row of N elements is normalised by itself. w and b have
 shape (N,). x, w and b are fp16, bf16 or fp32, not always the same. Compute in fp32 and return y in the shape and dtype of x.
-A NaN or an Inf in a row makes all of its y NaN or Inf, and no other row's.
 
 Write it from sums, means and roots: PyTorch's own norms (layer_norm and its like) are refused. Leave x, w and b as they are.
+
+Edge cases that are checked: a NaN or an Inf in a row makes all of its y NaN or Inf, and no other
+row's.
+
 Check with the panel in lesson 01, or with `course check 01a` in a terminal.
 """
 

@@ -5,7 +5,10 @@ One program normalises one row. The whole row fits in one block: BLOCK is a powe
     y = (x - mean) * rstd * w + b        rstd = 1 / sqrt(var + eps)        var divided by N
 
 Columns lie next to one another. A row of x begins stride_x elements after the one before it, a row of y stride_y.
-All tensors are fp32. A NaN or an Inf in a row makes all of its y NaN or Inf, and no other row's.
+All tensors are fp32.
+
+Edge cases that are checked: a NaN or an Inf in a row makes all of its y NaN or Inf, and no other
+row's.
 
 The course launches the kernel for you, one program per row. Check with the panel in lesson 01, or with `course check 01b` in a
 terminal.

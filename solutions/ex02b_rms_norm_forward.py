@@ -4,9 +4,11 @@ One program normalises one row, read once and held in the lanes: BLOCK is a powe
 
     y = x * rstd * w        rstd = 1 / sqrt(mean(x^2) + eps)        mean over the N columns
 
-Columns lie next to one another; rows are stride_x (stride_y) elements apart, and row * stride_x can pass 2^31. Compute
-in fp32 whatever the dtype of x, w and y. Save rstd, one number per row. If a row holds an Inf, y is what the formula makes of
-it: rstd is 0, so y is NaN where the Inf is and 0 in the rest of the row.
+Columns lie next to one another; rows are stride_x (stride_y) elements apart. Compute in
+fp32 whatever the dtype of x, w and y. Save rstd, one number per row.
+
+Edge cases that are checked: row * stride_x can pass 2^31. If a row holds an Inf, y is what the
+formula makes of it: rstd is 0, so y is NaN where the Inf is, and 0 in the rest of the row.
 
 The course launches the kernel for you. Check with the panel in lesson 02, or with `course check 02b` in a terminal.
 """

@@ -22,7 +22,7 @@ def two_pass_kernel(
     x_ptr, mean_ptr, var_ptr,
     stride_x,               # elements between rows
     N,
-    BLOCK: tl.constexpr,    # columns a step, a power of two
+    BLOCK: tl.constexpr,    # columns per step, a power of two
 ):
     row = tl.program_id(0).to(tl.int64)  # 64 bits, so that row * stride_x cannot overflow
     # BEGIN SOLUTION

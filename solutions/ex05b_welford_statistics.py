@@ -1,6 +1,6 @@
 """Exercise 05b: mean and variance of long rows in one sweep, by Welford in every lane and a merge of the lanes.
 
-One program takes one row of N columns, BLOCK columns a step. Each lane keeps three numbers of the columns that it has
+One program takes one row of N columns, BLOCK columns per step. Each lane keeps three numbers of the columns that it has
 seen: how many (count), their mean, and M2, the sum of their squared deviations from that mean. After the sweep tl.reduce
 merges the BLOCK lanes into one, by the function merge, which takes two partial statistics and returns that of both
 together. The check asks for one sweep and for the digits, not for these steps.
@@ -36,7 +36,7 @@ def welford_kernel(
     x_ptr, mean_ptr, var_ptr,
     stride_x,               # elements between rows
     N,
-    BLOCK: tl.constexpr,    # columns a step, a power of two
+    BLOCK: tl.constexpr,    # columns per step, a power of two
 ):
     row = tl.program_id(0).to(tl.int64)  # 64 bits, so that row * stride_x cannot overflow
     # BEGIN SOLUTION

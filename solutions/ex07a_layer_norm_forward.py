@@ -21,7 +21,7 @@ def layer_norm_blocked_kernel(
     x_ptr, y_ptr, w_ptr, b_ptr, mean_ptr, rstd_ptr,
     stride_x, stride_y,     # elements between rows
     N, eps,
-    BLOCK: tl.constexpr,    # columns a step, a power of two
+    BLOCK: tl.constexpr,    # columns per step, a power of two
 ):
     row = tl.program_id(0).to(tl.int64)
     x_ptr += row * stride_x

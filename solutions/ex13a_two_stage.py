@@ -3,11 +3,11 @@
 dw is the sum over the rows of dy * xhat with xhat = (x - mean) * rstd; db is the sum over the rows of dy.
 
 Stage one cuts the M rows into chunks of `rows_a_chunk` rows, the last of which may be shorter, and the columns into blocks
-of BLOCK_N. Program (j, c) adds up block j of the columns over the rows of chunk c, BLOCK_M rows a step, and stores one
+of BLOCK_N. Program (j, c) adds up block j of the columns over the rows of chunk c, BLOCK_M rows per step, and stores one
 number a column into row c of two matrices of partial sums, shape (chunks, N), fp32. `rows_a_chunk` need not be a multiple
 of BLOCK_M. Nobody else writes there, so nobody has to wait.
 
-Stage two adds up the P rows of those matrices, BLOCK_P rows a step, and rounds once, to the dtypes of dw and db.
+Stage two adds up the P rows of those matrices, BLOCK_P rows per step, and rounds once, to the dtypes of dw and db.
 
 The partial sums hold NaN before the launch. dy and x may have strides of their own, dy's column stride included; offsets
 can pass 2^31. The same inputs must give the same bits in whatever order the programs run.

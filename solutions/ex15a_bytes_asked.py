@@ -27,7 +27,7 @@ def blocked_forward(M: int, N: int, itemsize: int) -> tuple[int, int]:
 
 
 def resident_forward(M: int, N: int, itemsize: int, ROWS: int) -> tuple[int, int]:
-    """resident_kernel: LayerNorm, ROWS rows a program, each loaded once. M need not be a multiple of ROWS."""
+    """resident_kernel: LayerNorm, ROWS rows per program, each loaded once. M need not be a multiple of ROWS."""
     # BEGIN SOLUTION
     #: As before, but now rows share a program. How many programs are there?
     matrix = M * N * itemsize

@@ -42,7 +42,7 @@ def compute_gradients(dy: torch.Tensor, x: torch.Tensor, w: torch.Tensor, eps: f
 
 def catch_padding(layer_norm) -> None:
     # BEGIN SOLUTION
-    #: The spare lanes of a block get into the variance. Block sizes are powers of two.
+    #: The lanes past the end of the row get into the variance. Block sizes are powers of two.
     x = torch.randn(5, 37) + 10
     w, b = torch.rand(37) + 0.5, torch.randn(37)
     y = layer_norm(x, w, b, 1e-5)

@@ -1,4 +1,4 @@
-"""Optional task 18b: the loss of a long row in one pass.
+"""Optional task 18b: the loss of a long row in one sweep.
 
     lse[row] = log(sum of exp(x[row, :]))        loss[row] = lse[row] - x[row, target[row]]
 

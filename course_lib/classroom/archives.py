@@ -26,7 +26,8 @@ from typing import IO, Any
 
 from course_lib.base.files import read_plain_file
 from course_lib.base.text import make_visible_line, shorten
-from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
+from course_lib.base.translation import translate_filled
 from course_lib.base.worker import WorkerFailure
 from course_lib.sandbox import jobs
 from course_lib.sandbox.jobs import JobFailure, ResourceLimits
@@ -117,8 +118,8 @@ def explain_unwanted(path: PurePosixPath) -> str:
     if WANTED.fullmatch(path.name) or not _MEANT.fullmatch(path.name) or is_skipped(path.parent):
         return ""
     if path.name.lower().endswith(".ipynb"):
-        return _("is a notebook; what is graded is the .py file of exercises/")
-    return _("is not named as the course names its files (ex07a_NAME.py)")
+        return N_("is a notebook; what is graded is the .py file of exercises/")
+    return N_("is not named as the course names its files (ex07a_NAME.py)")
 
 
 def guess_exercise(path: PurePosixPath) -> str:
@@ -175,7 +176,9 @@ def _check_answer(answer: Any, name: str) -> Unpacked:
             for m in answer["members"][: MOST_WANTED + MOST_MISNAMED]
         )
         notes = tuple(_cut(note) for note in answer["notes"][:20])
-        problem = f"{name} {_cut(answer['problem'])}" if answer["problem"] else ""
+        # the confined process has no catalog
+        words = translate_filled(_cut(answer["problem"]), "interface")
+        problem = f"{name} {words}" if words else ""
     except (KeyError, TypeError, ValueError, AttributeError, binascii.Error):
         return Unpacked(
             problem=f"{name} cannot be read: the process that unpacked it gave no proper answer"
@@ -228,8 +231,10 @@ def read_members(data: bytes, name: str) -> Unpacked:
     except Exception as error:
         return Unpacked(
             problem=(
-                f"is damaged, or no {'zip' if name.lower().endswith('.zip') else 'tar'}"
-                f" ({type(error).__name__})"
+                N_("is damaged, or no {kind} ({error})").format(
+                    kind="zip" if name.lower().endswith(".zip") else "tar",
+                    error=type(error).__name__,
+                )
             )
         )
     return Unpacked(tuple(gathered.members), gathered.describe())

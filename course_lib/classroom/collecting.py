@@ -63,7 +63,7 @@ class Misnamed:
 
     @property
     def note(self) -> str:
-        note = _("{file}: not read, it {why}").format(file=self.path, why=self.why)
+        note = _("{file}: not read, it {why}").format(file=self.path, why=_(self.why))
         guess = _("; by its name it is probably {exercise}").format(exercise=self.exercise)
         return note + (guess if self.exercise else "")
 

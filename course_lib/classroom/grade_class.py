@@ -230,7 +230,8 @@ def _refuse_namesakes(record: Record, people: Sequence[Submissions]) -> None:
                 f"{entry.learner} of this folder may be any of {len(namesakes)} learners of before"
                 f" (Moodle's numbers {numbers}): Moodle gives another number in each assignment."
                 " Nothing was graded. Say who is who with --map: a CSV file with the columns"
-                " learner,path,id, and the id of before."
+                " learner,path,id and a line for everybody in this folder, with the ID that the"
+                " gradebook has."
             )
 
 
@@ -619,10 +620,12 @@ class _Run:
         """Return names and hashes of the published right answers: the course's solution and the
         variants in its tests, where they exist."""
         published = (
-            {} if paths.is_release() else {"the published solution": texts.read_solution(exercise)}
+            {}
+            if paths.is_release()
+            else {N_("the published solution"): texts.read_solution(exercise)}
         )
         published |= {
-            f"the published variant {name}": text
+            N_("the published variant {name}").format(name=name): text
             for name, text in edits.read_variants(exercise).items()
         }
         return [

@@ -27,6 +27,7 @@ from typing import Any
 
 from course_lib import catalog
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import translate_filled
 from course_lib.catalog import Exercise
 from course_lib.classroom.own_word import EXCUSED
 from course_lib.classroom.similarity import Alike
@@ -176,7 +177,9 @@ class Row:
     def published(self) -> list[str]:
         """The exercises whose file is a published solution or like one, in words."""
         return [
-            _("{exercise} is {text}").format(exercise=mark.exercise, text=mark.published)
+            _("{exercise} is {text}").format(
+                exercise=mark.exercise, text=translate_filled(mark.published, "interface")
+            )
             for mark in self.marks
             if mark.published
         ]

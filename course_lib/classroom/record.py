@@ -182,8 +182,9 @@ class Record:
         """Return the learner of a key; else the one learner whom an earlier week knew by another
         key; else None.
 
-        Moodle's numbers differ between assignments, so a learner of Moodle is found by name. Canvas
-        gives a learner the same ``number`` in all assignments, and a mapping may have it as the id.
+        Moodle's numbers differ between assignments, so a learner of Moodle is found by name, or by
+        a mapping with the name and the number of before. Canvas gives a learner the same ``number``
+        in all assignments, and a mapping may have it as the id.
         A learner whose own key is among ``present`` is not found by another key.
 
         Args:
@@ -228,8 +229,13 @@ def _is_same(person: Person, key: str, learner: str, number: str) -> bool:
     layouts = {person.key.split()[0], key.split()[0]}
     # of two learners of one name each is shown with the number
     names = (person.learner.removesuffix(f" ({person.id})"), learner.removesuffix(f" ({number})"))
-    return (layouts == {"moodle"} and names[0] == names[1]) or (
-        layouts == {"canvas", "name"} and number != "" and person.id == number
+    same_number = number != "" and person.id == number
+    return (
+        (layouts == {"moodle"} and names[0] == names[1])
+        or (layouts == {"canvas", "name"} and same_number)
+        # a mapping that says which of Moodle's learners of one name is meant; a number alone may
+        # be another's in another assignment
+        or (layouts == {"moodle", "name"} and names[0] == names[1] and same_number)
     )
 
 

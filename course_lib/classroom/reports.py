@@ -285,7 +285,7 @@ class _ClassPage:
         The words are the course's own, never a learner's.
         """
         first_exercise = self.exercises[min(learners_by_id)]
-        words, question = REFUSALS.get(cause, cause.replace("_", " ")), ""
+        words, question = _(REFUSALS.get(cause, cause.replace("_", " "))), ""
         if cause in CAUSES:
             words, question = CAUSES[cause].word_for(
                 first_exercise.kind, first_exercise.entry_points

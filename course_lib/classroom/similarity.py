@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from itertools import combinations
 
+from course_lib.base.translation import mark as N_
 from course_lib.classroom.computed_values import number_values
 
 # Least shared part at which files are reported as much alike, and the distance that other files
@@ -191,7 +192,8 @@ def find_resemblance(
     )
     if not hashes or shared < PUBLISHED:
         return Resemblance()
-    words = name if shared == 1 else f"{math.floor(100 * shared)} % like {name}"
+    like = N_("{percent} % like {name}").format(percent=math.floor(100 * shared), name=name)
+    words = name if shared == 1 else like
     return Resemblance(words, shared, size)
 
 

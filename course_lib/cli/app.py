@@ -641,14 +641,6 @@ def grade(
             )
         ),
     ] = None,
-    resume: Annotated[
-        bool | None,
-        typer.Option(
-            "--resume/--no-resume",
-            help="Insist that OUT is there, or that it is not.",
-            show_default=False,
-        ),
-    ] = None,
     scheduler: Annotated[
         str | None,
         typer.Option(
@@ -666,7 +658,7 @@ def grade(
             out, week, plan, only, everything, workers, mapping, due, late, absent, weights,
             change_rules, also, anew, recheck, scheduler, accept_names,
         )  # fmt: skip
-        is_alone = not any(others) and partial is None and resume is None
+        is_alone = not any(others) and partial is None
         return grading.show(
             folder, *show, secret_file=secret_file, tier=require_tier, is_alone=is_alone
         )
@@ -674,7 +666,7 @@ def grade(
         folder, out, week=week, plan=plan, only=only, everything=everything, recheck=recheck,
         count=workers, secret_file=secret_file,
         mapping=mapping, due=due, late=late, absent=absent, weights=weights, partial=partial,
-        change_rules=change_rules, anew=anew, also=also or [], tier=require_tier, resume=resume,
+        change_rules=change_rules, anew=anew, also=also or [], tier=require_tier,
         scheduler=scheduler, accept_names=accept_names,
     )  # fmt: skip
 

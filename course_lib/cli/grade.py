@@ -87,7 +87,6 @@ def grade(
     anew: bool,
     also: list[Path],
     tier: str | None,
-    resume: bool | None,
     scheduler: str | None,
     accept_names: bool,
 ) -> int:
@@ -100,15 +99,6 @@ def grade(
         raise CourseError(
             "say where the results go: `-o OUT`. (`--show LEARNER EXERCISE` explains one mark of"
             " the results in FOLDER.)"
-        )
-    if resume is False and out.exists() and any(out.iterdir()):
-        raise CourseError(
-            f"{paths.shown(out)} is there already. Choose another folder, or leave out --no-resume"
-            " to go on with it."
-        )
-    if resume and not out.exists():
-        raise CourseError(
-            f"there is no {paths.shown(out)} to go on with. Leave out --resume to begin it."
         )
     asked_ids, deadlines = choose_exercises(week, plan, only, everything)
     if due:

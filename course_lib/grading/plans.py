@@ -83,6 +83,7 @@ def _sample_programs(plan: Plan) -> Plan:
     outputs = [tensor for tensor in plan.tensors if tensor.is_output]
     if (
         count < _MANY
+        or plan.sample
         or plan.grid != (count,)
         or plan.interleavings
         or any(t.shape[0] != case.M for t in outputs)

@@ -16,7 +16,7 @@ from course_lib.catalog import Exercise
 from course_lib.exercises import find_parts
 from course_lib.grading import warming
 from course_lib.grading.cases.buffers import Tensor
-from course_lib.grading.cases.plan import Expected, Plan
+from course_lib.grading.cases.plan import Batch, Expected, Plan
 from course_lib.grading.judging.judge import Judged
 from course_lib.grading.kind import find_kind
 from course_lib.grading.running import Running, forget_unwritten
@@ -62,6 +62,7 @@ class _PlanData:
     spread: dict[str, int]
     calls: dict[str, tuple[int, int | None]]
     alike: tuple[str, ...]
+    batch: Batch | None
     empty_loads: int | None
     meetings: int | None
     counted: bool

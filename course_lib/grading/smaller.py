@@ -121,6 +121,7 @@ def make_small_plans(part: Part, case: Case, entry_point: str) -> list[Plan]:
             spread={},
             calls={},
             alike=(),
+            batch=None,
             empty_loads=None,
             meetings=None,
         )

@@ -19,7 +19,8 @@ import triton.language as tl
 @triton.jit(do_not_specialize=["M"])
 def add_layer_norm_kernel(
     x_ptr, residual_ptr,      # (M, N), fp16, bf16, fp32 or fp64, both the same
-    total_ptr, y_ptr,         # (M, N), x's dtype, unit column stride, written
+    # (M, N), unit column stride, written; total has x's dtype, y any of those
+    total_ptr, y_ptr,
     w_ptr, b_ptr,             # (N,), any of those dtypes; read only if HAS_W, HAS_B
     mean_ptr, rstd_ptr,       # (M,), fp32, or fp64 for an fp64 x, written
     # in elements
@@ -28,12 +29,19 @@ def add_layer_norm_kernel(
     HAS_W: tl.constexpr, HAS_B: tl.constexpr,
     ROWS: tl.constexpr,       # rows per program
     BLOCK: tl.constexpr,      # power of two >= N: the whole row stays in registers
+    # divides N and the row strides; a load of so many elements has 16 bytes
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """A tile of ROWS whole rows per program. Registers: ROWS * BLOCK / (32 * num_warps) fp32 per
     thread."""
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     cols = tl.arange(0, BLOCK)
+    # VECTOR divides them, here in plain sight of the compiler
+    N = N // VECTOR * VECTOR
+    stride_x_row = stride_x_row // VECTOR * VECTOR
+    stride_residual_row = stride_residual_row // VECTOR * VECTOR
+    stride_y_row = stride_y_row // VECTOR * VECTOR
     col_mask = cols < N
     mask = (rows < M)[:, None] & col_mask[None, :]
     wide = cols.to(tl.int64)[None, :]

@@ -53,6 +53,8 @@ def few_rows_statistics_kernel(
     CHUNKS: tl.constexpr,     # chunks of a row
     BLOCK: tl.constexpr,      # columns of a chunk
     DEPENDENT: tl.constexpr,  # the next kernel may start early
+    # divides N and the row strides; a load of so many elements has 16 bytes
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """Mean and sum of squared deviations of one chunk of one row. Bytes: reads x (M N)."""
     if DEPENDENT:
@@ -61,6 +63,11 @@ def few_rows_statistics_kernel(
     row = (tl.program_id(0) // CHUNKS).to(tl.int64)
     cols = chunk * BLOCK + tl.arange(0, BLOCK)
     wide = cols.to(tl.int64)
+    # VECTOR divides them, here in plain sight of the compiler
+    N = N // VECTOR * VECTOR
+    stride_x_row = stride_x_row // VECTOR * VECTOR
+    stride_residual_row = stride_residual_row // VECTOR * VECTOR
+    stride_total_row = stride_total_row // VECTOR * VECTOR
     mask = cols < N
     count = tl.minimum(N - chunk * BLOCK, BLOCK).to(tl.float32)
     x = tl.load(x_ptr + row * stride_x_row + wide * stride_x_col, mask=mask, other=0.0)
@@ -80,7 +87,7 @@ def few_rows_statistics_kernel(
 
 @triton.jit(do_not_specialize=["M"])
 def few_rows_output_kernel(
-    # (M, N), fp16, bf16 or fp32, both the same; y has unit column stride and is written
+    # (M, N), fp16, bf16 or fp32, y also fp64; y has unit column stride and is written
     x_ptr, y_ptr,
     w_ptr, b_ptr,             # (N,), fp16, bf16, fp32 or fp64; read only if HAS_W, HAS_B
     mean_ptr, rstd_ptr,       # (M,), fp32, written; mean only if CENTRED
@@ -99,6 +106,8 @@ def few_rows_output_kernel(
     EARLY: tl.constexpr,
     # this kernel starts early, and must wait before it reads what the first kernel writes
     DEPENDENT: tl.constexpr,
+    # divides N and the row strides; a load of so many elements has 16 bytes
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """PART columns of y in ROWS rows. Bytes: reads x, from the L2 cache if it fits, and writes y (2
     M N)."""
@@ -106,6 +115,10 @@ def few_rows_output_kernel(
     part = tl.program_id(0) % parts
     first = (tl.program_id(0) // parts).to(tl.int64) * ROWS
     cols = part * PART + tl.arange(0, PART)
+    # VECTOR divides them, here in plain sight of the compiler
+    N = N // VECTOR * VECTOR
+    stride_x_row = stride_x_row // VECTOR * VECTOR
+    stride_y_row = stride_y_row // VECTOR * VECTOR
     mask = cols < N
     wide = cols.to(tl.int64)
     source = x_ptr + first * stride_x_row + wide * stride_x_col
@@ -181,6 +194,7 @@ def few_rows_forward(
         shares, rows, part, num_warps, mean is not None, w is not None, b is not None,
         residual is not None,
         device.has_dependent_launch(x.device),
+        operands.find_vector(x, operands.row_stride(x), operands.row_stride(added)),
     )  # fmt: skip
     statistics_launcher(
         (M * shares.chunks,), x, added, operands.first_given(total, y), means, squares,
@@ -206,12 +220,14 @@ def _prepare(
     has_b: bool,
     add: bool,
     dependent: bool,
+    vector: int,
 ) -> tuple[Launcher, Launcher]:
     common = {
         "CENTRED": centred,
         "CHUNKS": shares.chunks,
         "BLOCK": shares.block,
         "DEPENDENT": dependent,
+        "VECTOR": vector,
     }
     chunks_2 = tables.next_power_of_2(shares.chunks)
     return Launcher(few_rows_statistics_kernel, **common, ADD=add,

@@ -34,7 +34,7 @@ from course_lib.kernels.norm_forward import SHARED_DESIGNS, norm_forward
 
 @triton.jit
 def layer_norm_blocked_kernel(
-    x_ptr, y_ptr,             # (M, N), fp16, bf16, fp32 or fp64, both the same; y is written
+    x_ptr, y_ptr,             # (M, N), fp16, bf16, fp32 or fp64; y is written
     w_ptr, b_ptr,             # (N,), any of those dtypes; read only if HAS_W, HAS_B
     mean_ptr, rstd_ptr,       # (M,), fp32, or fp64 for an fp64 x, written
     stride_x_row, stride_x_col, stride_y_row, stride_y_col,   # in elements
@@ -87,7 +87,7 @@ def layer_norm_blocked_kernel(
 
 @triton.jit(do_not_specialize=["M"])
 def layer_norm_resident_kernel(
-    x_ptr, y_ptr,             # (M, N), fp16, bf16, fp32 or fp64, both the same; y is written
+    x_ptr, y_ptr,             # (M, N), fp16, bf16, fp32 or fp64; y is written
     w_ptr, b_ptr,             # (N,), any of those dtypes; read only if HAS_W, HAS_B
     mean_ptr, rstd_ptr,       # (M,), fp32, or fp64 for an fp64 x, written
     stride_x_row, stride_x_col, stride_y_row, stride_y_col,   # in elements
@@ -97,6 +97,8 @@ def layer_norm_resident_kernel(
     BLOCK: tl.constexpr,      # power of two >= N: the whole row stays in registers
     # for x and y, read or written once, so that w and b stay in L2
     EVICTION_POLICY: tl.constexpr = "evict_first",
+    # divides N and the row strides; a load of so many elements has 16 bytes
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """A tile of ROWS whole rows per program, read once.
 
@@ -108,6 +110,10 @@ def layer_norm_resident_kernel(
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     cols = tl.arange(0, BLOCK)
+    # VECTOR divides them, here in plain sight of the compiler
+    N = N // VECTOR * VECTOR
+    stride_x_row = stride_x_row // VECTOR * VECTOR
+    stride_y_row = stride_y_row // VECTOR * VECTOR
     col_mask = cols < N
     mask = (rows < M)[:, None] & col_mask[None, :]
     cols_wide = cols.to(tl.int64)
@@ -141,30 +147,34 @@ def _resident(
     mean: Tensor | None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
     M, N = x.shape
+    x_strides = operands.strides(x)
+    added = x_strides if residual is None else operands.strides(residual)
     rows, launcher = _prepare_resident(
-        N, x.dtype, tuned, w is not None, b is not None, residual is not None
-    )
+        N, x.dtype, tuned, w is not None, b is not None, residual is not None,
+        operands.find_vector(x, x_strides[0], added[0]),
+    )  # fmt: skip
     grid = (-(-M // rows),)
     weights = x if w is None else w, x if b is None else b
     if residual is None:
-        launcher(grid, x, y, *weights, mean, rstd, *operands.strides(x), *y.stride(), M, N, eps)
+        launcher(grid, x, y, *weights, mean, rstd, *x_strides, *y.stride(), M, N, eps)
     else:
         launcher(
             grid, x, residual, total, y, *weights, mean, rstd,
-            *operands.strides(x), *operands.strides(residual), y.stride(0), M, N, eps,
+            *x_strides, *added, y.stride(0), M, N, eps,
         )  # fmt: skip
 
 
 @functools.cache
 def _prepare_resident(
-    N: int, dtype: torch.dtype, tuned: DeviceClass, has_w: bool, has_b: bool, add: bool
+    N: int, dtype: torch.dtype, tuned: DeviceClass, has_w: bool, has_b: bool, add: bool, vector: int
 ) -> tuple[int, Launcher]:
-    tile = tables.resident(N, tuned=tuned, centred=True, add=add)
+    tile = tables.resident(N, dtype, tuned=tuned, centred=True, add=add)
     options = {
         "HAS_W": has_w,
         "HAS_B": has_b,
         "ROWS": tile.rows,
         "BLOCK": tile.block,
+        "VECTOR": vector,
         "num_warps": tile.num_warps,
     }
     if add:
@@ -173,7 +183,7 @@ def _prepare_resident(
     return tile.rows, Launcher(
         layer_norm_resident_kernel,
         **options,
-        EVICTION_POLICY=tables.eviction_policy(N),
+        EVICTION_POLICY=tables.eviction_policy(N, dtype),
         maxnreg=most,
     )
 
@@ -204,6 +214,7 @@ def layer_norm_forward(
     w: Tensor | None,
     b: Tensor | None,
     eps: float,
+    dtype: torch.dtype | None = None,
     *,
     algorithm: str = "auto",
     save: bool = True,
@@ -214,26 +225,29 @@ def layer_norm_forward(
         x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
         w, b: shape (N,), any of those dtypes, or None.
         eps: added to the variance inside the root.
+        dtype: of y; None takes x's.
         algorithm: one of ALGORITHMS; "auto" takes that of
             :func:`course_lib.kernels.launch.choice.choose_forward`.
         save: False if there is no backward pass. mean and rstd then share memory, and their values
             are meaningless.
 
-    Returns: y of x's shape and dtype, contiguous; mean and rstd, shape (M,), fp32, or fp64 for an
+    Returns: y of x's shape, contiguous; mean and rstd, shape (M,), fp32, or fp64 for an
     fp64 x.
 
     Raises: ValueError if the algorithm is unknown, or cannot take this x.
     """
     _, y, mean, rstd = norm_forward(
-        x, None, w, b, eps, centred=True, algorithm=algorithm, designs=_DESIGNS, save=save
-    )
+        x, None, w, b, eps, centred=True, algorithm=algorithm, designs=_DESIGNS,
+        dtype=dtype, save=save,
+    )  # fmt: skip
     assert mean is not None  # every centred norm has a mean
     return y, mean, rstd
 
 
 def add_layer_norm_forward(
-    x: Tensor, residual: Tensor, w: Tensor | None, b: Tensor | None, eps: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    x: Tensor, residual: Tensor, w: Tensor | None, b: Tensor | None, eps: float,
+    dtype: torch.dtype | None = None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """``total = x + residual`` (rounded to x's dtype) and its LayerNorm, fused: moves 4 M N
     elements instead of 5 M N.
 
@@ -241,14 +255,15 @@ def add_layer_norm_forward(
         x, residual: shape (M, N), N >= 1, of one dtype, fp32, fp16, bf16 or fp64, any strides.
         w, b: shape (N,), any of those dtypes, or None.
         eps: added to the variance inside the root.
+        dtype: of y; None takes x's.
 
-    Returns: total and y, of x's shape and dtype, contiguous; mean and rstd, shape (M,), fp32, or
-    fp64 for an fp64 x.
+    Returns: total, of x's dtype, and y, both of x's shape, contiguous; mean and rstd, shape (M,),
+    fp32, or fp64 for an fp64 x.
 
     Raises: ValueError if the shapes or dtypes of x and residual differ.
     """
     total, y, mean, rstd = norm_forward(
-        x, residual, w, b, eps, centred=True, algorithm="auto", designs=_DESIGNS
+        x, residual, w, b, eps, centred=True, algorithm="auto", designs=_DESIGNS, dtype=dtype
     )
     assert mean is not None  # every centred norm has a mean
     return total, y, mean, rstd

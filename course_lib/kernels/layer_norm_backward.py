@@ -19,7 +19,7 @@ from torch import Tensor
 from course_lib.kernels.column_sums import column_sums
 from course_lib.kernels.launch import operands, tables
 from course_lib.kernels.launch.device_classes import DeviceClass
-from course_lib.kernels.norm_backward import DESIGNS, make_partials, norm_backward
+from course_lib.kernels.norm_backward import DESIGNS, check_whole, norm_backward
 
 
 @triton.jit
@@ -86,14 +86,14 @@ def layer_norm_backward_locked_kernel(
 
 def _locked(
     tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor,
-    dx: Tensor, dw: Tensor,
-    db: Tensor | None,
+    dtotal: Tensor | None, dx: Tensor, dw: Tensor | None, db: Tensor | None,
 ) -> None:  # fmt: skip
+    check_whole("locked", mean, dtotal, dw, db)
     M, N = x.shape
     _, block, num_warps = tables.resident(N)
     # with more buffers than rows, column_sums would add buffers that were never written
     group = min(tables.lock_group(N), M)
-    dw_partial, db_partial = make_partials(group, x, centred=True)
+    dw_partial, db_partial = (operands.make_partials(group, x, total) for total in (dw, db))
     locks = torch.zeros(2 * group, dtype=torch.int32, device=x.device)
     layer_norm_backward_locked_kernel[(M,)](
         dy, x, operands.first_given(w, x), mean, rstd, dx, dw_partial, db_partial, locks,
@@ -109,25 +109,28 @@ ALGORITHMS = ("auto", *_DESIGNS)
 
 def layer_norm_backward(
     dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor, *,
+    dtotal: Tensor | None = None, needs_dw: bool = True, needs_db: bool = True,
     bias_dtype: torch.dtype | None = None, algorithm: str = "auto",
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """The gradients of :func:`course_lib.kernels.layer_norm.layer_norm_forward`.
 
     Args:
         dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, also 0 as in an expanded dy.
         w: shape (N,), or None for all ones.
         mean, rstd: shape (M,), as the forward pass saved them: fp32, or fp64 for an fp64 x.
+        dtotal: shape (M, N), if x is a sum that the next layer uses as well: the gradient from
+            there. It is added to dx before dx is rounded.
+        needs_dw, needs_db: whether dw and db are computed.
         bias_dtype: dtype of db; None takes w's dtype, or x's without w.
         algorithm: one of ALGORITHMS; "auto" takes that of
             :func:`course_lib.kernels.launch.choice.choose_backward`.
 
     Returns: dx of x's shape and dtype, contiguous; dw and db, shape (N,), in w's dtype (x's without
-    w) and ``bias_dtype``.
+    w) and ``bias_dtype``, or None where they are not needed.
 
-    Raises: ValueError if the algorithm is unknown, or N is too long for it.
+    Raises: ValueError if the algorithm is unknown, or does not take these arguments.
     """
-    dx, dw, db = norm_backward(
-        dy, x, w, mean, rstd, bias_dtype=bias_dtype, algorithm=algorithm, designs=_DESIGNS
-    )
-    assert db is not None  # with a mean, every design computes db
-    return dx, dw, db
+    return norm_backward(
+        dy, x, w, mean, rstd, dtotal=dtotal, needs_dw=needs_dw, needs_db=needs_db,
+        bias_dtype=bias_dtype, algorithm=algorithm, designs=_DESIGNS,
+    )  # fmt: skip

@@ -165,8 +165,9 @@ def norm_backward_persistent_kernel(
     w_ptr,                               # (N,), any of those dtypes; read only if HAS_W
     # (M,), fp32, or fp64 for an fp64 x; mean is read only if CENTRED
     mean_ptr, rstd_ptr,
+    dtotal_ptr,                          # (M, N), laid out like dx; read only if HAS_DTOTAL
     dx_ptr,                              # (M, N), x's dtype, written
-    # (P, N) for P programs, mean's dtype, contiguous, written; db only if CENTRED
+    # (P, N) for P programs, rstd's dtype, contiguous, written only if HAS_DW, HAS_DB
     dw_partial_ptr, db_partial_ptr,
     # in elements; dx has unit column stride
     stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,
@@ -182,19 +183,28 @@ def norm_backward_persistent_kernel(
     # mean and rstd are loaded one tile ahead: before dx's "store", "last" in the loop, or not
     AHEAD: tl.constexpr = "",
     DEPENDENT: tl.constexpr = False,     # the next kernel may start early
+    HAS_DTOTAL: tl.constexpr = False,    # add the gradient of the sum that was normalised
+    HAS_DW: tl.constexpr = True, HAS_DB: tl.constexpr = True,   # db only for LayerNorm
+    # divides N and the row strides; a load of so many elements has 16 bytes
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """dx for tiles of rows, and per program one partial row of dw and, for LayerNorm, of db.
 
     Program p takes tiles p, p + P, p + 2 P, ... So its partial sums depend on P and the launch
     table, not on timing. Keep the order of the loads: if both addresses are computed before both
-    loads, a thread needs more registers. Bytes: reads x and dy, writes dx (3 M N), and 4 P N of
-    partial sums for each of dw and db.
+    loads, a thread needs more registers. Bytes: reads x and dy, writes dx (3 M N; 4 M N with
+    dtotal), and 4 P N of partial sums for each of dw and db.
     """
     if DEPENDENT:
         gdc_launch_dependents()
-    ACC: tl.constexpr = dw_partial_ptr.dtype.element_ty
+    ACC: tl.constexpr = rstd_ptr.dtype.element_ty
     program = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
+    # VECTOR divides them, here in plain sight of the compiler
+    N = N // VECTOR * VECTOR
+    stride_dy_row = stride_dy_row // VECTOR * VECTOR
+    stride_x_row = stride_x_row // VECTOR * VECTOR
+    stride_dx_row = stride_dx_row // VECTOR * VECTOR
     col_mask = cols < N
     wide = cols.to(tl.int64)[None, :]
     if HAS_W:
@@ -205,8 +215,7 @@ def norm_backward_persistent_kernel(
                 ACC
             )
     dw = tl.zeros([ROWS, BLOCK], dtype=ACC)
-    if CENTRED:
-        db = tl.zeros([ROWS, BLOCK], dtype=ACC)
+    db = tl.zeros([ROWS, BLOCK], dtype=ACC)
     if AHEAD != "":
         first = (program * ROWS + tl.arange(0, ROWS)).to(tl.int64)
         mean, rstd = _load_statistics(mean_ptr, rstd_ptr, first, M, CENTRED)
@@ -246,7 +255,13 @@ def norm_backward_persistent_kernel(
             mean, rstd = _load_statistics(
                 mean_ptr, rstd_ptr, rows + tl.num_programs(0) * ROWS, M, CENTRED
             )
-        target = dx_ptr + rows[:, None] * stride_dx_row + cols[None, :]
+        dx_offsets = rows[:, None] * stride_dx_row + cols[None, :]
+        if HAS_DTOTAL:
+            mask = row_mask[:, None] & col_mask[None, :]
+            dx += tl.load(
+                dtotal_ptr + dx_offsets, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY
+            ).to(ACC)
+        target = dx_ptr + dx_offsets
         if FULL and ROWS == 1:
             tl.store(target, dx.to(dx_ptr.dtype.element_ty), eviction_policy=EVICTION_POLICY)
         else:
@@ -254,16 +269,18 @@ def norm_backward_persistent_kernel(
             tl.store(
                 target, dx.to(dx_ptr.dtype.element_ty), mask=mask, eviction_policy=EVICTION_POLICY
             )
-        dw += dy * xhat
-        if CENTRED:
+        if HAS_DW:
+            dw += dy * xhat
+        if HAS_DB:
             db += dy
         if AHEAD == "last":
             mean, rstd = _load_statistics(
                 mean_ptr, rstd_ptr, rows + tl.num_programs(0) * ROWS, M, CENTRED
             )
     partial = program.to(tl.int64) * N + cols
-    tl.store(dw_partial_ptr + partial, tl.sum(dw, axis=0), mask=col_mask)
-    if CENTRED:
+    if HAS_DW:
+        tl.store(dw_partial_ptr + partial, tl.sum(dw, axis=0), mask=col_mask)
+    if HAS_DB:
         tl.store(db_partial_ptr + partial, tl.sum(db, axis=0), mask=col_mask)
 
 
@@ -282,6 +299,8 @@ def norm_row_sums_kernel(
     LENGTH: tl.constexpr,     # columns of a part, a multiple of BLOCK
     BLOCK: tl.constexpr,      # columns per step
     DEPENDENT: tl.constexpr,  # the next kernel may start early
+    # divides N and the row strides; a load of so many elements has 16 bytes
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """One part of one row's sums under c1 and, for LayerNorm, c2, for rows of any length. Bytes:
     reads x and dy (2 M N)."""
@@ -290,6 +309,10 @@ def norm_row_sums_kernel(
     ACC: tl.constexpr = c1_ptr.dtype.element_ty
     row = (tl.program_id(0) // PARTS).to(tl.int64)
     first = tl.program_id(0) % PARTS * LENGTH
+    # VECTOR divides them, here in plain sight of the compiler
+    N = N // VECTOR * VECTOR
+    stride_dy_row = stride_dy_row // VECTOR * VECTOR
+    stride_x_row = stride_x_row // VECTOR * VECTOR
     if CENTRED:
         mean = tl.load(mean_ptr + row)
     rstd = tl.load(rstd_ptr + row)
@@ -324,8 +347,9 @@ def norm_backward_columns_kernel(
     mean_ptr, rstd_ptr,
     # (M, PARTS), rstd's dtype, contiguous: parts of each row's sums; c2 only if CENTRED
     c1_ptr, c2_ptr,
+    dtotal_ptr,                          # (M, N), laid out like dx; read only if HAS_DTOTAL
     dx_ptr,                              # (M, N), x's dtype, written
-    # (chunks, N), any floating dtype, contiguous, written; db only if CENTRED
+    # (chunks, N), any floating dtype, contiguous, written only if HAS_DW, HAS_DB
     dw_partial_ptr, db_partial_ptr,
     # in elements; dx has unit column stride
     stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,
@@ -335,25 +359,33 @@ def norm_backward_columns_kernel(
     PARTS: tl.constexpr,                 # parts of a row's sums
     PARTS_2: tl.constexpr,               # the power of two >= PARTS
     BLOCK: tl.constexpr,                 # columns per program
+    HAS_DTOTAL: tl.constexpr,            # add the gradient of the sum that was normalised
+    HAS_DW: tl.constexpr, HAS_DB: tl.constexpr,
     # this kernel may start before the sums are written, and the next before this one ends
     DEPENDENT: tl.constexpr,
+    # divides N and the row strides; a load of so many elements has 16 bytes
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """dx and partial sums for BLOCK columns of one chunk of rows, from the given parts of each
     row's sums.
 
-    Bytes: reads x and dy, writes dx (3 M N).
+    Bytes: reads x and dy, writes dx (3 M N; 4 M N with dtotal).
     """
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     chunk = tl.program_id(1)
     cols = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     wide = cols.to(tl.int64)
+    # VECTOR divides them, here in plain sight of the compiler
+    N = N // VECTOR * VECTOR
+    stride_dy_row = stride_dy_row // VECTOR * VECTOR
+    stride_x_row = stride_x_row // VECTOR * VECTOR
+    stride_dx_row = stride_dx_row // VECTOR * VECTOR
     mask = cols < N
     parts = tl.arange(0, PARTS_2)
     if HAS_W:
         w = tl.load(w_ptr + cols, mask=mask, other=0.0)
     dw = tl.zeros([BLOCK], dtype=ACC)
-    if CENTRED:
-        db = tl.zeros([BLOCK], dtype=ACC)
+    db = tl.zeros([BLOCK], dtype=ACC)
     if DEPENDENT:
         gdc_wait()
         gdc_launch_dependents()
@@ -384,18 +416,24 @@ def norm_backward_columns_kernel(
         if CENTRED:
             projection += c2
         dx = (wdy - projection) * rstd
-        tl.store(dx_ptr + row * stride_dx_row + wide, dx.to(dx_ptr.dtype.element_ty), mask=mask)
-        dw += dy * xhat
-        if CENTRED:
+        dx_offsets = row * stride_dx_row + wide
+        if HAS_DTOTAL:
+            dx += tl.load(dtotal_ptr + dx_offsets, mask=mask, other=0.0).to(ACC)
+        tl.store(dx_ptr + dx_offsets, dx.to(dx_ptr.dtype.element_ty), mask=mask)
+        if HAS_DW:
+            dw += dy * xhat
+        if HAS_DB:
             db += dy
     at = chunk.to(tl.int64) * N + wide
-    tl.store(dw_partial_ptr + at, dw.to(dw_partial_ptr.dtype.element_ty), mask=mask)
-    if CENTRED:
+    if HAS_DW:
+        tl.store(dw_partial_ptr + at, dw.to(dw_partial_ptr.dtype.element_ty), mask=mask)
+    if HAS_DB:
         tl.store(db_partial_ptr + at, db.to(db_partial_ptr.dtype.element_ty), mask=mask)
 
 
-# A design takes the class of the device, dy, x, w, mean, rstd, dx, dw and db, and fills the last
-# three. For RMSNorm mean and db are None.
+# A design takes the class of the device, dy, x, w, mean, rstd, dtotal, dx, dw and db, and fills the
+# last three. dtotal is None without a residual, dw and db if they are not needed; for RMSNorm mean
+# and db are None.
 Design = Callable[
     [
         DeviceClass,
@@ -404,8 +442,9 @@ Design = Callable[
         Tensor | None,
         Tensor | None,
         Tensor,
+        Tensor | None,
         Tensor,
-        Tensor,
+        Tensor | None,
         Tensor | None,
     ],
     None,
@@ -414,8 +453,9 @@ Design = Callable[
 
 def norm_backward(
     dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, *,
-    bias_dtype: torch.dtype | None, algorithm: str, designs: dict[str, Design],
-) -> tuple[Tensor, Tensor, Tensor | None]:  # fmt: skip
+    dtotal: Tensor | None, needs_dw: bool, needs_db: bool, bias_dtype: torch.dtype | None,
+    algorithm: str, designs: dict[str, Design],
+) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """Compute the gradients of a norm of the rows of a matrix, by one of ``designs``.
 
     Args:
@@ -423,86 +463,100 @@ def norm_backward(
         w: shape (N,), or None for all ones.
         mean, rstd: shape (M,), as the forward pass saved them: fp32, or fp64 for an fp64 x; mean
             None for RMSNorm.
+        dtotal: shape (M, N), if x is a sum that the next layer uses as well: the gradient from
+            there. It is added to dx before dx is rounded.
+        needs_dw, needs_db: whether dw and db are computed. needs_db is False for RMSNorm.
         bias_dtype: dtype of db; None takes w's dtype, or x's without w.
         algorithm: a key of ``designs``, or "auto", which takes that of
             :func:`choice.choose_backward`.
 
     Returns: dx of x's shape and dtype, contiguous; dw and db, shape (N,), in w's dtype (x's without
-    w) and ``bias_dtype``; db is None for RMSNorm.
+    w) and ``bias_dtype``, or None where they are not needed.
 
-    Raises: ValueError if the algorithm is unknown, or N is too long for it.
+    Raises: ValueError if the algorithm is unknown, or does not take these arguments.
     """
     if algorithm != "auto" and algorithm not in designs:
         raise ValueError(
             f"algorithm is {algorithm!r}; it can be {', '.join(map(repr, ('auto', *designs)))}"
         )
+    operands.check_columns(x)
     M, N = x.shape
     # without rows the sums are 0, and no kernel is launched
     make = torch.empty if M else torch.zeros
     dx = torch.empty((M, N), dtype=x.dtype, device=x.device)
-    dw = make(N, dtype=x.dtype if w is None else w.dtype, device=x.device)
-    db = None if mean is None else make(N, dtype=bias_dtype or dw.dtype, device=x.device)
+    w_dtype = x.dtype if w is None else w.dtype
+    dw = make(N, dtype=w_dtype, device=x.device) if needs_dw else None
+    db = make(N, dtype=bias_dtype or w_dtype, device=x.device) if needs_db else None
     if M:
         tuned = choice.find_device_class(x)
         if algorithm == "auto":
             algorithm = choice.choose_backward(x, centred=mean is not None, tuned=tuned)
         designs[algorithm](
-            tuned, dy, x, None if w is None else w.contiguous(), mean, rstd, dx, dw, db
-        )
+            tuned, dy, x, None if w is None else w.contiguous(), mean, rstd,
+            None if dtotal is None else dtotal.contiguous(), dx, dw, db,
+        )  # fmt: skip
     return dx, dw, db
 
 
-def make_partials(P: int, x: Tensor, *, centred: bool) -> tuple[Tensor, Tensor | None]:
-    """Allocate P partial rows of dw and, for LayerNorm, of db: shape (P, N), in the dtype of the
-    statistics."""
-    dw = torch.empty((P, x.shape[1]), dtype=operands.statistics_dtype(x.dtype), device=x.device)
-    # Two tensors: the alignment of the second half of a shared one would depend on P.
-    return dw, torch.empty_like(dw) if centred else None
+def check_whole(
+    algorithm: str, mean: Tensor | None, dtotal: Tensor | None, dw: Tensor | None, db: Tensor | None
+) -> None:
+    """Raise ValueError if a design of the lessons, which computes every gradient of a norm without
+    a residual, is asked for more or less."""
+    if dtotal is not None or dw is None or (db is None and mean is not None):
+        raise ValueError(
+            f"algorithm {algorithm!r} computes dx, dw and db, and adds no dtotal; use 'auto'"
+        )
 
 
 def _persistent(
     tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor,
-    dx: Tensor, dw: Tensor,
-    db: Tensor | None,
+    dtotal: Tensor | None, dx: Tensor, dw: Tensor | None, db: Tensor | None,
 ) -> None:  # fmt: skip
     M, N = x.shape
-    centred = mean is not None
+    strides = *operands.strides(dy), *operands.strides(x)
     tile, launcher = _prepare_persistent(
-        N, x.dtype, tuned, centred, w is not None, device.has_dependent_launch(x.device)
-    )
+        N, x.dtype, tuned, mean is not None, w is not None, dtotal is not None, dw is not None,
+        db is not None, device.has_dependent_launch(x.device),
+        device.count_shared_bytes(x.device), operands.find_vector(x, strides[0], strides[2]),
+    )  # fmt: skip
     programs = min(
         -(-M // tile.rows),
         tile.programs_per_multiprocessor * device.count_multiprocessors(x.device),
     )
-    dw_partial, db_partial = make_partials(programs, x, centred=centred)
+    dw_partial, db_partial = (operands.make_partials(programs, x, total) for total in (dw, db))
     launcher(
-        (programs,), dy, x, x if w is None else w, rstd if mean is None else mean, rstd, dx,
-        dw_partial, dw_partial if db_partial is None else db_partial,
-        *operands.strides(dy), *operands.strides(x), dx.stride(0), M, N,
+        (programs,), dy, x, x if w is None else w, rstd if mean is None else mean, rstd,
+        dy if dtotal is None else dtotal, dx, rstd if dw_partial is None else dw_partial,
+        rstd if db_partial is None else db_partial, *strides, dx.stride(0), M, N,
     )  # fmt: skip
     column_sums(dw_partial, db_partial, dw, db)
 
 
 @functools.cache
 def _prepare_persistent(
-    N: int, dtype: torch.dtype, tuned: DeviceClass, centred: bool, has_w: bool, dependent: bool
-) -> tuple[tables.PersistentLaunch, Launcher]:
-    tile = tables.persistent(N, tuned=tuned, centred=centred)
-    line = find_line(tuned.persistent, N, centred=centred)
+    N: int, dtype: torch.dtype, tuned: DeviceClass, centred: bool, has_w: bool, has_dtotal: bool,
+    has_dw: bool, has_db: bool, dependent: bool, shared_bytes: int, vector: int,
+) -> tuple[tables.PersistentLaunch, Launcher]:  # fmt: skip
+    tile = tables.persistent(N, dtype, tuned=tuned, centred=centred)
+    stage_bytes = (3 if has_dtotal else 2) * tile.rows * tile.block * dtype.itemsize
+    line = find_line(tuned.persistent, N, dtype, centred)
     return tile, Launcher(
         norm_backward_persistent_kernel, CENTRED=centred, HAS_W=has_w, FULL=tile.block == N,
-        ROWS=tile.rows, BLOCK=tile.block, STAGES=tile.stages,
-        EVICTION_POLICY=tables.eviction_policy(N),
+        ROWS=tile.rows, BLOCK=tile.block,
+        STAGES=tables.fit_stages(tile.stages, stage_bytes, shared_bytes),
+        EVICTION_POLICY=tables.eviction_policy(N, dtype),
         AHEAD=find_line(tuned.ahead, N, dtype, centred).ahead, DEPENDENT=dependent,
+        HAS_DTOTAL=has_dtotal, HAS_DW=has_dw, HAS_DB=has_db, VECTOR=vector,
         num_warps=tile.num_warps, maxnreg=line.registers,
     )  # fmt: skip
 
 
 def _two_stage(
     tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor,
-    dx: Tensor, dw: Tensor,
-    db: Tensor | None,
+    dtotal: Tensor | None, dx: Tensor, dw: Tensor | None, db: Tensor | None,
 ) -> None:  # fmt: skip
+    check_whole("two-stage", mean, dtotal, dw, db)
     M, N = x.shape
     centred = mean is not None
     saved = operands.first_given(mean, rstd), rstd
@@ -515,7 +569,7 @@ def _two_stage(
         num_warps=tile.num_warps,
     )  # fmt: skip
     chunks, rows_a_chunk = tables.row_chunks(M)
-    dw_partial, db_partial = make_partials(chunks, x, centred=centred)
+    dw_partial, db_partial = (operands.make_partials(chunks, x, total) for total in (dw, db))
     launch(
         norm_column_partials_kernel, (-(-N // 128), chunks), dy, x, *saved, dw_partial,
         operands.first_given(db_partial, dw_partial), *strides, M, N, rows_a_chunk,
@@ -526,26 +580,28 @@ def _two_stage(
 
 def _columns(
     tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor,
-    dx: Tensor, dw: Tensor,
-    db: Tensor | None,
+    dtotal: Tensor | None, dx: Tensor, dw: Tensor | None, db: Tensor | None,
 ) -> None:  # fmt: skip
     M, N = x.shape
     centred = mean is not None
     given = dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd
     strides = *operands.strides(dy), *operands.strides(x)
     parts, sums_launcher, block, dx_launcher = _prepare_columns(
-        N, centred, w is not None, device.has_dependent_launch(x.device)
-    )
+        N, centred, w is not None, dtotal is not None, dw is not None, db is not None,
+        device.has_dependent_launch(x.device), operands.find_vector(x, strides[0], strides[2]),
+    )  # fmt: skip
     c1 = torch.empty((M, parts), dtype=rstd.dtype, device=x.device)
     c2 = torch.empty_like(c1) if centred else c1
     sums_launcher((M * parts,), *given, c1, c2, *strides, N)
     programs = -(-N // block)
     chunks, rows_a_chunk = tables.row_chunks(M, programs, centred=centred)
     # with one chunk its sums are the result
-    dw_partial, db_partial = (dw, db) if chunks == 1 else make_partials(chunks, x, centred=centred)
+    dw_partial, db_partial = (
+        total if chunks == 1 else operands.make_partials(chunks, x, total) for total in (dw, db)
+    )
     dx_launcher(
-        (programs, chunks), *given, c1, c2, dx, dw_partial,
-        operands.first_given(db_partial, dw_partial),
+        (programs, chunks), *given, c1, c2, operands.first_given(dtotal, dy), dx,
+        operands.first_given(dw_partial, rstd), operands.first_given(db_partial, rstd),
         *strides, dx.stride(0), M, N, rows_a_chunk,
     )  # fmt: skip
     if chunks > 1:
@@ -554,17 +610,21 @@ def _columns(
 
 @functools.cache
 def _prepare_columns(
-    N: int, centred: bool, has_w: bool, dependent: bool
-) -> tuple[int, Launcher, int, Launcher]:
+    N: int, centred: bool, has_w: bool, has_dtotal: bool, has_dw: bool, has_db: bool,
+    dependent: bool, vector: int,
+) -> tuple[int, Launcher, int, Launcher]:  # fmt: skip
     parts, length, step, step_warps = tables.row_sums(N)
     block, num_warps = tables.columns_backward(N)
-    common = {"CENTRED": centred, "HAS_W": has_w, "PARTS": parts, "DEPENDENT": dependent}
+    common = {
+        "CENTRED": centred, "HAS_W": has_w, "PARTS": parts, "DEPENDENT": dependent,
+        "VECTOR": vector,
+    }  # fmt: skip
     sums_launcher = Launcher(
         norm_row_sums_kernel, **common, LENGTH=length, BLOCK=step, num_warps=step_warps
     )
     return parts, sums_launcher, block, Launcher(
         norm_backward_columns_kernel, **common, PARTS_2=tables.next_power_of_2(parts), BLOCK=block,
-        num_warps=num_warps,
+        HAS_DTOTAL=has_dtotal, HAS_DW=has_dw, HAS_DB=has_db, num_warps=num_warps,
         **device.dependent_launch_options(dependent),
     )  # fmt: skip
 

@@ -45,7 +45,8 @@ SHARED_DESIGNS: dict[str, Design] = {
 
 def norm_forward(
     x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, eps: float, *,
-    centred: bool, algorithm: str, designs: dict[str, Design], save: bool = True,
+    centred: bool, algorithm: str, designs: dict[str, Design], dtype: torch.dtype | None = None,
+    save: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:  # fmt: skip
     """Compute a norm of the rows of x, or with ``residual`` of those of ``total = x + residual``,
     by one of ``designs``.
@@ -58,23 +59,26 @@ def norm_forward(
         centred: True for LayerNorm, False for RMSNorm, whose b is None.
         algorithm: a key of ``designs``, or "auto", which takes that of
             :func:`choice.choose_forward`.
+        dtype: of y; None takes x's.
         save: False if there is no backward pass. mean and rstd are then the same tensor, whose
             values are meaningless.
 
-    Returns: total (y without a residual) and y, of x's shape and dtype, contiguous; mean (None for
-    RMSNorm) and rstd, shape (M,), fp32, or fp64 for an fp64 x.
+    Returns: total, of x's dtype (y without a residual), and y, both of x's shape, contiguous; mean
+    (None for RMSNorm) and rstd, shape (M,), fp32, or fp64 for an fp64 x.
 
-    Raises: ValueError if the algorithm is unknown or cannot take this x, or the shapes or dtypes of
+    Raises: ValueError if the algorithm is unknown or cannot take this x, x has more than
+    MOST_COLUMNS columns, or the shapes or dtypes of
     x and residual differ.
     """
     if algorithm != "auto" and algorithm not in designs:
         raise ValueError(
             f"algorithm is {algorithm!r}; it can be {', '.join(map(repr, ('auto', *designs)))}"
         )
+    operands.check_columns(x)
     if residual is not None:
         operands.check_alike(x, residual)
-    y = torch.empty_like(x, memory_format=torch.contiguous_format)
-    total = None if residual is None else torch.empty_like(y)
+    y = torch.empty_like(x, dtype=dtype, memory_format=torch.contiguous_format)
+    total = None if residual is None else torch.empty_like(y, dtype=x.dtype)
     rstd = torch.empty(x.shape[0], dtype=operands.statistics_dtype(x.dtype), device=x.device)
     # reusing rstd saves the host an allocation
     mean = None if not centred else torch.empty_like(rstd) if save else rstd

@@ -32,7 +32,7 @@ from course_lib.kernels.norm_forward import SHARED_DESIGNS, norm_forward
 
 @triton.jit
 def rms_norm_blocked_kernel(
-    x_ptr, y_ptr,             # (M, N), fp16, bf16, fp32 or fp64, both the same; y is written
+    x_ptr, y_ptr,             # (M, N), fp16, bf16, fp32 or fp64; y is written
     w_ptr,                    # (N,), any of those dtypes; read only if HAS_W
     rstd_ptr,                 # (M,), fp32, or fp64 for an fp64 x, written
     stride_x_row, stride_x_col, stride_y_row, stride_y_col,   # in elements
@@ -72,7 +72,8 @@ def rms_norm_blocked_kernel(
 def rms_norm_resident_kernel(
     # (M, N), fp16, bf16, fp32 or fp64, both the same; residual is read only if ADD
     x_ptr, residual_ptr,
-    sum_ptr, y_ptr,           # (M, N), x's dtype, written; sum only if ADD, with y's strides
+    # (M, N), written; sum, of x's dtype, only if ADD, with y's strides; y any of those dtypes
+    sum_ptr, y_ptr,
     w_ptr,                    # (N,), any of those dtypes; read only if HAS_W
     rstd_ptr,                 # (M,), fp32, or fp64 for an fp64 x, written
     # in elements
@@ -86,12 +87,19 @@ def rms_norm_resident_kernel(
     # for x and y, read or written once, so that w stays in L2
     EVICTION_POLICY: tl.constexpr = "evict_first",
     W_FIRST: tl.constexpr = False,   # load w before the reduction
+    # divides N and the row strides; a load of so many elements has 16 bytes
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """A tile of ROWS whole rows per program, read once. Registers: ROWS * BLOCK / (32 * num_warps)
     fp32 per thread."""
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
     cols = tl.arange(0, BLOCK)
+    # VECTOR divides them, here in plain sight of the compiler
+    N = N // VECTOR * VECTOR
+    stride_x_row = stride_x_row // VECTOR * VECTOR
+    stride_residual_row = stride_residual_row // VECTOR * VECTOR
+    stride_y_row = stride_y_row // VECTOR * VECTOR
     col_mask = cols < N
     mask = (rows < M)[:, None] & col_mask[None, :]
     cols_wide = cols.to(tl.int64)
@@ -135,23 +143,28 @@ def _resident(
     mean: None, rstd: Tensor, eps: float,
 ) -> None:  # fmt: skip
     M, N = x.shape
-    rows, launcher = _prepare_resident(N, tuned, w is not None, residual is not None)
     x_strides = operands.strides(x)
+    added = x_strides if residual is None else operands.strides(residual)
+    rows, launcher = _prepare_resident(
+        N, x.dtype, tuned, w is not None, residual is not None,
+        operands.find_vector(x, x_strides[0], added[0]),
+    )  # fmt: skip
     launcher(
         (-(-M // rows),), x, x if residual is None else residual, y if total is None else total, y,
         x if w is None else w, rstd,
-        *x_strides, *(x_strides if residual is None else operands.strides(residual)), *y.stride(),
-        M, N, eps,
+        *x_strides, *added, *y.stride(), M, N, eps,
     )  # fmt: skip
 
 
 @functools.cache
-def _prepare_resident(N: int, tuned: DeviceClass, has_w: bool, add: bool) -> tuple[int, Launcher]:
-    tile = tables.resident(N, tuned=tuned)
+def _prepare_resident(
+    N: int, dtype: torch.dtype, tuned: DeviceClass, has_w: bool, add: bool, vector: int
+) -> tuple[int, Launcher]:
+    tile = tables.resident(N, dtype, tuned=tuned)
     return tile.rows, Launcher(
         rms_norm_resident_kernel, HAS_W=has_w, ADD=add, ROWS=tile.rows, BLOCK=tile.block,
-        EVICTION_POLICY=tables.eviction_policy(N, add=add), W_FIRST=tables.loads_w_first(N),
-        num_warps=tile.num_warps,
+        EVICTION_POLICY=tables.eviction_policy(N, dtype, add=add),
+        W_FIRST=tables.loads_w_first(N, dtype), VECTOR=vector, num_warps=tile.num_warps,
     )  # fmt: skip
 
 
@@ -176,29 +189,32 @@ ALGORITHMS = ("auto", *_DESIGNS)
 
 
 def rms_norm_forward(
-    x: Tensor, w: Tensor | None, eps: float, *, algorithm: str = "auto"
-) -> tuple[Tensor, Tensor]:
+    x: Tensor, w: Tensor | None, eps: float, dtype: torch.dtype | None = None, *,
+    algorithm: str = "auto",
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """RMSNorm of the rows of a matrix.
 
     Args:
         x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
         w: shape (N,), any of those dtypes, or None.
         eps: added to the mean square inside the root.
+        dtype: of y; None takes x's.
         algorithm: one of ALGORITHMS; "auto" takes that of
             :func:`course_lib.kernels.launch.choice.choose_forward`.
 
-    Returns: y of x's shape and dtype, contiguous; rstd, shape (M,), fp32, or fp64 for an fp64 x.
+    Returns: y of x's shape, contiguous; rstd, shape (M,), fp32, or fp64 for an fp64 x.
 
     Raises: ValueError if the algorithm is unknown, or cannot take this x.
     """
     _, y, _, rstd = norm_forward(
-        x, None, w, None, eps, centred=False, algorithm=algorithm, designs=_DESIGNS
-    )
+        x, None, w, None, eps, centred=False, algorithm=algorithm, designs=_DESIGNS,
+        dtype=dtype,
+    )  # fmt: skip
     return y, rstd
 
 
 def add_rms_norm_forward(
-    x: Tensor, residual: Tensor, w: Tensor | None, eps: float
+    x: Tensor, residual: Tensor, w: Tensor | None, eps: float, dtype: torch.dtype | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """``total = x + residual`` (rounded to x's dtype) and its RMSNorm, fused: moves 4 M N elements
     instead of 5 M N.
@@ -207,13 +223,14 @@ def add_rms_norm_forward(
         x, residual: shape (M, N), N >= 1, of one dtype, fp32, fp16, bf16 or fp64, any strides.
         w: shape (N,), any of those dtypes, or None.
         eps: added to the mean square inside the root.
+        dtype: of y; None takes x's.
 
-    Returns: total and y, of x's shape and dtype, contiguous; rstd, shape (M,), fp32, or fp64 for an
-    fp64 x.
+    Returns: total, of x's dtype, and y, both of x's shape, contiguous; rstd, shape (M,), fp32, or
+    fp64 for an fp64 x.
 
     Raises: ValueError if the shapes or dtypes of x and residual differ.
     """
     total, y, _, rstd = norm_forward(
-        x, residual, w, None, eps, centred=False, algorithm="auto", designs=_DESIGNS
+        x, residual, w, None, eps, centred=False, algorithm="auto", designs=_DESIGNS, dtype=dtype
     )
     return total, y, rstd

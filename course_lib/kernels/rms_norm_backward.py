@@ -11,22 +11,27 @@ ALGORITHMS = ("auto", *DESIGNS)
 
 
 def rms_norm_backward(
-    dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, *, algorithm: str = "auto"
-) -> tuple[Tensor, Tensor]:
+    dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, *,
+    dtotal: Tensor | None = None, needs_dw: bool = True, algorithm: str = "auto",
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """The gradients of :func:`course_lib.kernels.rms_norm.rms_norm_forward`.
 
     Args:
         dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, also 0 as in an expanded dy.
         w: shape (N,), or None for all ones.
         rstd: shape (M,), as the forward pass saved it: fp32, or fp64 for an fp64 x.
+        dtotal, needs_dw: as for
+            :func:`course_lib.kernels.layer_norm_backward.layer_norm_backward`.
         algorithm: one of ALGORITHMS; "auto" takes that of
             :func:`course_lib.kernels.launch.choice.choose_backward`.
 
-    Returns: dx of x's shape and dtype, contiguous; dw, shape (N,), in w's dtype (x's without w).
+    Returns: dx of x's shape and dtype, contiguous; dw, shape (N,), in w's dtype (x's without w), or
+    None if it is not needed.
 
-    Raises: ValueError if the algorithm is unknown, or N is too long for it.
+    Raises: ValueError if the algorithm is unknown, or does not take these arguments.
     """
     dx, dw, _ = norm_backward(
-        dy, x, w, None, rstd, bias_dtype=None, algorithm=algorithm, designs=DESIGNS
-    )
+        dy, x, w, None, rstd, dtotal=dtotal, needs_dw=needs_dw, needs_db=False, bias_dtype=None,
+        algorithm=algorithm, designs=DESIGNS,
+    )  # fmt: skip
     return dx, dw

@@ -21,8 +21,9 @@ program draws a ticket when it starts, and a group has consecutive tickets. Supp
 has room for as many programs as a row has chunks. Then all programs of the first unfinished group
 are running, for any order in which the hardware starts programs, and each of them publishes a row
 before it waits for an earlier one. ``split_forward`` refuses a row with more chunks than the device
-has multiprocessors. (If several such launches run at once, and each has fewer programs on the
-device than a row has chunks, all can wait forever; run them on one stream.)
+runs at once, with a quarter of the places left to others. (If several such launches run at once,
+and each has fewer programs on the device than a row has chunks, all can wait forever; run them on
+one stream. docs/kernels.md, "Kernels that wait", says more.)
 
 **Why the bits are fixed.** The chunk length does not depend on M, and the merge adds the chunks'
 numbers as a tree over their index. The order in which chunks are published does not matter, so a
@@ -105,7 +106,8 @@ def unpack(words):
 def split_row_forward_kernel(
     # (M, N), fp16, bf16 or fp32, both the same; residual is read only if ADD
     x_ptr, residual_ptr,
-    total_ptr, y_ptr,         # (M, N), x's dtype, unit column stride, written; total only if ADD
+    # (M, N), unit column stride, written; total, of x's dtype, only if ADD; y any of those dtypes
+    total_ptr, y_ptr,
     w_ptr, b_ptr,             # (N,), fp16, bf16, fp32 or fp64; read only if HAS_W, HAS_B
     mean_ptr, rstd_ptr,       # (M,), fp32, written; mean only if CENTRED
     # (M * CHUNKS_2,), int64, all 0 at the start: two packed fp32 numbers each
@@ -123,6 +125,8 @@ def split_row_forward_kernel(
     BLOCK: tl.constexpr,      # columns of a chunk
     DEPENDENT: tl.constexpr,  # this kernel may start before the words are set to 0
     FULL: tl.constexpr,       # no column mask: N == CHUNKS * BLOCK
+    # divides N and the row strides; a load of so many elements has 16 bytes
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """Rows g, g + groups, g + 2 groups, ... for one chunk of the columns.
 
@@ -137,6 +141,11 @@ def split_row_forward_kernel(
     chunk = ticket % CHUNKS
     cols = chunk * BLOCK + tl.arange(0, BLOCK)
     wide = cols.to(tl.int64)
+    # VECTOR divides them, here in plain sight of the compiler
+    N = N // VECTOR * VECTOR
+    stride_x_row = stride_x_row // VECTOR * VECTOR
+    stride_residual_row = stride_residual_row // VECTOR * VECTOR
+    stride_y_row = stride_y_row // VECTOR * VECTOR
     mask = tl.full([BLOCK], True, dtype=tl.int1) if FULL else cols < N
     count = tl.minimum(N - chunk * BLOCK, BLOCK).to(tl.float32)  # elements of this chunk
     chunks = tl.arange(0, CHUNKS_2)[None, :] + tl.zeros([COPIES, 1], dtype=tl.int32)
@@ -265,13 +274,13 @@ def split_forward(
         mean, rstd: shape (M,), fp32; mean None for RMSNorm.
         eps: added inside the root.
 
-    Raises: ValueError if x is fp64, or a row has more chunks than the device has multiprocessors.
+    Raises: ValueError if x is fp64, or a row has more chunks than the device runs at once.
     """
     M, N = x.shape
     shares = tables.split(
         N, x.dtype, centred=mean is not None, add=residual is not None, tuned=tuned
     )
-    check_room(x, shares.chunks)
+    check_room(x, shares)
     chunks_2 = tables.next_power_of_2(shares.chunks)
     # Word 0 is the ticket counter, word 1 is unused. Each row has a power of two of words, so they
     # need no mask.
@@ -283,40 +292,43 @@ def split_forward(
         // shares.chunks,
     )
     added = operands.first_given(residual, x)
+    strides = *operands.strides(x), *operands.strides(added)
     launcher = _prepare(
-        shares, mean is not None, w is not None, b is not None, residual is not None, dependent
-    )
+        shares, mean is not None, w is not None, b is not None, residual is not None, dependent,
+        operands.find_vector(x, strides[0], strides[2]),
+    )  # fmt: skip
     launcher(
         (groups * shares.chunks,), x, added, operands.first_given(total, y), y,
         operands.first_given(w, x), operands.first_given(b, x),
         operands.first_given(mean, rstd), rstd, words[2:], words,
-        *operands.strides(x), *operands.strides(added), y.stride(0), M, N, eps, groups,
+        *strides, y.stride(0), M, N, eps, groups,
     )  # fmt: skip
 
 
 @functools.cache
 def _prepare(
-    shares: tables.SplitLaunch, centred: bool, has_w: bool, has_b: bool, add: bool, dependent: bool
-) -> Launcher:
+    shares: tables.SplitLaunch, centred: bool, has_w: bool, has_b: bool, add: bool, dependent: bool,
+    vector: int,
+) -> Launcher:  # fmt: skip
     chunks_2 = tables.next_power_of_2(shares.chunks)
     return Launcher(
         split_row_forward_kernel, CENTRED=centred, HAS_W=has_w, HAS_B=has_b, ADD=add,
         CHUNKS=shares.chunks, CHUNKS_2=chunks_2, COPIES=tables.copies(chunks_2, shares.num_warps),
         BLOCK=shares.block,
-        DEPENDENT=dependent, FULL=shares.full, num_warps=shares.num_warps,
+        DEPENDENT=dependent, FULL=shares.full, VECTOR=vector, num_warps=shares.num_warps,
         **device.dependent_launch_options(dependent),
     )  # fmt: skip
 
 
-def check_room(x: Tensor, chunks: int) -> None:
-    """Raise ValueError if x is fp64 or the device has no room for ``chunks`` programs at once."""
+def check_room(x: Tensor, shares: tables.SplitLaunch) -> None:
+    """Raise ValueError if x is fp64 or the device has no room for all programs of a row at once."""
     if x.dtype == torch.float64:
         raise ValueError(
             "split rows tell one another fp32 numbers, and x is fp64; use 'blocked', or 'columns'"
             " backward"
         )
-    if not choice.has_room_for(x, chunks):
+    if not choice.has_room_for(x, shares):
         raise ValueError(
-            f"a row of {x.shape[1]} columns has {chunks} chunks, more than this device has"
-            " multiprocessors; use 'blocked', or 'columns' backward"
+            f"a row of {x.shape[1]} columns has {shares.chunks} chunks, more than this device runs"
+            " at once beside other kernels; use 'few rows', or 'columns' backward"
         )

@@ -10,9 +10,10 @@ N elements, as for short rows; a design that computes c1 and c2 in a separate ke
 The exchange is that of split_row.py: one 64-bit word per row and chunk, stored by a relaxed atomic
 exchange. It is published one row ahead of the wait, while the row after next is being loaded. The
 sums under c1 and c2 can have either sign, so no sign bit is free. Instead a published word is not
-0, because the lowest bit of the second sum is set. That changes the sum by at most its last digit
-in fp32, an error as small as a rounding. docs/kernels.md, "Backward", has the measurements of this
-and of the designs that it replaced.
+0, because the lowest bit of the second sum is set. That changes a finite sum by at most its last
+digit in fp32, an error as small as a rounding. An infinite one becomes NaN: then the row's dx is
+all NaN, where the other designs have infinities among its NaN. docs/kernels.md, "Backward", has the
+measurements of this and of the designs that it replaced.
 
 **Why no program waits forever, and why the bits are fixed**: as in split_row.py. The rows of a
 group, and the order in which the parts are added, depend only on the grid and on N.
@@ -25,7 +26,6 @@ from __future__ import annotations
 
 import functools
 
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -108,8 +108,9 @@ def split_row_backward_kernel(
     dy_ptr, x_ptr,                       # (M, N), fp16, bf16 or fp32
     w_ptr,                               # (N,), fp16, bf16, fp32 or fp64; read only if HAS_W
     mean_ptr, rstd_ptr,                  # (M,), fp32; mean is read only if CENTRED
+    dtotal_ptr,                          # (M, N), laid out like dx; read only if HAS_DTOTAL
     dx_ptr,                              # (M, N), x's dtype, written
-    # (groups, N), fp32, contiguous, written; db only if CENTRED
+    # (groups, N), fp32, contiguous, written only if HAS_DW, HAS_DB
     dw_partial_ptr, db_partial_ptr,
     # (M * CHUNKS_2,), int64, all 0 at the start: two packed fp32 numbers each
     words_ptr,
@@ -125,9 +126,13 @@ def split_row_backward_kernel(
     BLOCK: tl.constexpr,      # columns a program owns
     # this kernel may start before the words are set to 0, and the next before this one ends
     DEPENDENT: tl.constexpr,
+    HAS_DTOTAL: tl.constexpr, # add the gradient of the sum that was normalised
+    HAS_DW: tl.constexpr, HAS_DB: tl.constexpr,   # db only for LayerNorm
+    # divides N and the row strides; a load of so many elements has 16 bytes
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """Rows g, g + groups, g + 2 groups, ... for one chunk of the columns. Bytes: reads x and dy,
-    writes dx (3 M N)."""
+    writes dx (3 M N; 4 M N with dtotal)."""
     if DEPENDENT:
         gdc_wait()
         gdc_launch_dependents()
@@ -138,11 +143,16 @@ def split_row_backward_kernel(
     chunk = ticket % CHUNKS
     cols = chunk * BLOCK + tl.arange(0, BLOCK)
     wide = cols.to(tl.int64)
+    # VECTOR divides them, here in plain sight of the compiler
+    N = N // VECTOR * VECTOR
+    stride_dy_row = stride_dy_row // VECTOR * VECTOR
+    stride_x_row = stride_x_row // VECTOR * VECTOR
+    stride_dx_row = stride_dx_row // VECTOR * VECTOR
     mask = cols < N
     chunks = tl.arange(0, CHUNKS_2)[None, :] + tl.zeros([COPIES, 1], dtype=tl.int32)
-    # w stays in registers only for RMSNorm. With LayerNorm's db as well, registers would spill
-    # (docs/kernels.md, "Launch tables").
-    KEEP_W: tl.constexpr = HAS_W and not CENTRED
+    # w stays in registers only for RMSNorm. With LayerNorm's db or with dtotal as well, registers
+    # would spill (docs/kernels.md, "Launch tables").
+    KEEP_W: tl.constexpr = HAS_W and not CENTRED and not HAS_DTOTAL
     w = 1.0
     if HAS_W:
         w = tl.load(w_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last")
@@ -234,73 +244,90 @@ def split_row_backward_kernel(
         else:
             xhat = x_now.to(tl.float32) * rstd
             dx = (wdy - xhat * c1) * rstd
+        if HAS_DTOTAL:
+            dx += tl.load(
+                dtotal_ptr + row * stride_dx_row + wide,
+                mask=mask,
+                other=0.0,
+                eviction_policy="evict_first",
+            ).to(tl.float32)
         tl.store(
             dx_ptr + row * stride_dx_row + wide,
             dx.to(dx_ptr.dtype.element_ty),
             mask=mask,
             eviction_policy="evict_first",
         )
-        dw += dy * xhat  # keep this after the store: before it, twice as many registers spill
-        if CENTRED:
+        if HAS_DW:
+            dw += dy * xhat  # keep this after the store: before it, twice as many registers spill
+        if HAS_DB:
             db += dy
         x_now = x_after
         dy_now = dy_after
         rstd = rstd_after
         mean = mean_after
     partial = first_row * N + wide
-    tl.store(dw_partial_ptr + partial, dw, mask=mask)
-    if CENTRED:
+    if HAS_DW:
+        tl.store(dw_partial_ptr + partial, dw, mask=mask)
+    if HAS_DB:
         tl.store(db_partial_ptr + partial, db, mask=mask)
 
 
 def split_backward(
     tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor,
-    dx: Tensor, dw: Tensor,
-    db: Tensor | None,
+    dtotal: Tensor | None, dx: Tensor, dw: Tensor | None, db: Tensor | None,
 ) -> None:  # fmt: skip
-    """Fill ``dx``, ``dw`` and, for LayerNorm (``mean`` given), ``db``.
+    """Fill ``dx`` and, where they are given, ``dw`` and ``db``.
 
     Args:
         dy, x: shape (M, N), M >= 1, fp32, fp16 or bf16, any strides.
         w: shape (N,), contiguous, or None.
         mean, rstd: shape (M,), fp32, as the forward pass saved them; mean None for RMSNorm.
-        dx: shape (M, N), unit column stride.
-        dw, db: shape (N,), any floating dtype; db None for RMSNorm.
+        dtotal: shape (M, N), contiguous, added to dx before dx is rounded; or None.
+        dx: shape (M, N), contiguous.
+        dw, db: shape (N,), any floating dtype, or None; db None for RMSNorm.
 
-    Raises: ValueError if x is fp64, or a row has more chunks than the device has multiprocessors.
+    Raises: ValueError if x is fp64, or a row has more chunks than the device runs at once.
     """
     M, N = x.shape
-    centred = mean is not None
     shares = tables.split_backward(N, x.dtype, tuned=tuned)
-    check_room(x, shares.chunks)
+    check_room(x, shares)
     groups = tables.even_groups(
         M,
         shares.programs_per_multiprocessor
         * device.count_multiprocessors(x.device)
         // shares.chunks,
     )
-    dw_partial = torch.empty((groups, N), dtype=torch.float32, device=x.device)
-    db_partial = torch.empty_like(dw_partial) if centred else None
+    dw_partial, db_partial = (operands.make_partials(groups, x, total) for total in (dw, db))
     chunks_2 = tables.next_power_of_2(shares.chunks)
     # Word 0 is the ticket counter, word 1 is unused. Each row has a power of two of words, so they
     # need no mask.
     words, dependent = make_zeroed_words(2 + M * chunks_2, x.device)
-    launcher = _prepare(shares, centred, w is not None, dependent)
+    strides = *operands.strides(dy), *operands.strides(x)
+    launcher = _prepare(
+        shares, mean is not None, w is not None, dtotal is not None, dw is not None,
+        db is not None, dependent, operands.find_vector(x, strides[0], strides[2]),
+    )  # fmt: skip
     launcher(
         (groups * shares.chunks,), dy, x, operands.first_given(w, x),
-        operands.first_given(mean, rstd), rstd, dx,
-        dw_partial, operands.first_given(db_partial, dw_partial), words[2:], words,
-        *operands.strides(dy), *operands.strides(x), dx.stride(0), M, N, groups,
+        operands.first_given(mean, rstd), rstd, operands.first_given(dtotal, dy), dx,
+        operands.first_given(dw_partial, rstd), operands.first_given(db_partial, rstd), words[2:],
+        words,
+        *strides, dx.stride(0), M, N, groups,
     )  # fmt: skip
     column_sums(dw_partial, db_partial, dw, db)
 
 
 @functools.cache
-def _prepare(shares: tables.SplitLaunch, centred: bool, has_w: bool, dependent: bool) -> Launcher:
+def _prepare(
+    shares: tables.SplitLaunch, centred: bool, has_w: bool, has_dtotal: bool, has_dw: bool,
+    has_db: bool, dependent: bool, vector: int,
+) -> Launcher:  # fmt: skip
     chunks_2 = tables.next_power_of_2(shares.chunks)
     return Launcher(
         split_row_backward_kernel, CENTRED=centred, HAS_W=has_w, CHUNKS=shares.chunks,
         CHUNKS_2=chunks_2,
         COPIES=tables.copies(chunks_2, shares.num_warps), BLOCK=shares.block, DEPENDENT=dependent,
-        num_warps=shares.num_warps, **device.dependent_launch_options(dependent),
+        HAS_DTOTAL=has_dtotal, HAS_DW=has_dw, HAS_DB=has_db, VECTOR=vector,
+        num_warps=shares.num_warps,
+        **device.dependent_launch_options(dependent),
     )  # fmt: skip

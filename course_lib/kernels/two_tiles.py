@@ -2,11 +2,11 @@
 tile of TAIL columns.
 
 The lanes of a block are a power of two. So a row of 4097 columns in one block needs 8192 lanes, and
-half of them are idle. Idle lanes are not free: if the length of rows is not a multiple of 16
-elements, every lane has its own instruction for each load and store, masked or not. Two blocks,
+half of them are idle. Idle lanes are not free: if rows are not whole vectors of 16
+bytes, every lane has its own instruction for each load and store, masked or not. Two blocks,
 4096 + 16, fit the row. The first is full and needs no column mask.
 
-**Rows that begin at any address.** If the length of rows is not a multiple of 16 elements, x and y
+**Rows that begin at any address.** If rows are not whole vectors of 16 bytes, x and y
 move one element at a time. w and b begin at a multiple of 16 bytes, so the compiler would load them
 in vectors, and move each element through shared memory to the thread that has its x. Then the pipe
 between registers and L1 cache is the bottleneck, not the memory. If the compiler does not know the
@@ -25,19 +25,21 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
 from course_lib.kernels.launch import operands, tables
-from course_lib.kernels.launch.device_classes import DeviceClass, find_line
+from course_lib.kernels.launch.device_classes import DeviceClass, find_line, has_whole_vectors
 from course_lib.kernels.launch.launcher import Launcher
 
 
 def two_tiles_kernel(
     # (M, N), fp16, bf16, fp32 or fp64, both the same; residual is read only if ADD
     x_ptr, residual_ptr,
-    total_ptr, y_ptr,         # (M, N), x's dtype, unit column stride, written; total only if ADD
+    # (M, N), unit column stride, written; total, of x's dtype, only if ADD; y any of those dtypes
+    total_ptr, y_ptr,
     w_ptr, b_ptr,             # (N,), any of those dtypes; read only if HAS_W, HAS_B
     mean_ptr, rstd_ptr,       # (M,), fp32, or fp64 for an fp64 x, written; mean only if CENTRED
     # in elements
@@ -50,12 +52,19 @@ def two_tiles_kernel(
     TAIL: tl.constexpr,       # columns of the second, at least N - BLOCK
     # for x, residual and y, read or written once, so that w and b stay in L2
     EVICTION_POLICY: tl.constexpr,
+    # divides N and the row strides; a load of so many elements has 16 bytes
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """One row per program. Registers: (BLOCK + TAIL) / (32 * num_warps) fp32 per thread."""
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     row = tl.program_id(0).to(tl.int64)
     cols = tl.arange(0, BLOCK)
     tail_cols = BLOCK + tl.arange(0, TAIL)
+    # VECTOR divides them, here in plain sight of the compiler
+    N = N // VECTOR * VECTOR
+    stride_x_row = stride_x_row // VECTOR * VECTOR
+    stride_residual_row = stride_residual_row // VECTOR * VECTOR
+    stride_y_row = stride_y_row // VECTOR * VECTOR
     mask = tail_cols < N
     wide = cols.to(tl.int64) * stride_x_col
     tail_wide = tail_cols.to(tl.int64) * stride_x_col
@@ -125,9 +134,13 @@ unaligned_two_tiles_forward_kernel = triton.jit(
 )
 
 
-def choose_kernel(N: int) -> Any:
+def choose_kernel(N: int, dtype: torch.dtype) -> Any:
     """Return the kernel for rows of N columns."""
-    return unaligned_two_tiles_forward_kernel if N % 16 else two_tiles_forward_kernel
+    return (
+        two_tiles_forward_kernel
+        if has_whole_vectors(N, dtype)
+        else unaligned_two_tiles_forward_kernel
+    )
 
 
 def two_tiles_forward(
@@ -141,26 +154,29 @@ def two_tiles_forward(
     Raises: ValueError if N is out of that range.
     """
     M, N = x.shape
-    launcher = _prepare(
-        N, tuned, mean is not None, w is not None, b is not None, residual is not None
-    )
     added = operands.first_given(residual, x)
+    strides = *operands.strides(x), *operands.strides(added)
+    launcher = _prepare(
+        N, x.dtype, tuned, mean is not None, w is not None, b is not None, residual is not None,
+        operands.find_vector(x, strides[0], strides[2]),
+    )  # fmt: skip
     launcher(
         (M,), x, added, operands.first_given(total, y), y, operands.first_given(w, x),
         operands.first_given(b, x),
         operands.first_given(mean, rstd), rstd,
-        *operands.strides(x), *operands.strides(added), y.stride(0), N, eps,
+        *strides, y.stride(0), N, eps,
     )  # fmt: skip
 
 
 @functools.cache
 def _prepare(
-    N: int, tuned: DeviceClass, centred: bool, has_w: bool, has_b: bool, add: bool
-) -> Launcher:
-    block, tail, num_warps = tables.two_tiles(N, tuned=tuned)
+    N: int, dtype: torch.dtype, tuned: DeviceClass, centred: bool, has_w: bool, has_b: bool,
+    add: bool, vector: int,
+) -> Launcher:  # fmt: skip
+    block, tail, num_warps = tables.two_tiles(N, dtype, tuned=tuned)
     return Launcher(
-        choose_kernel(N), CENTRED=centred, HAS_W=has_w, HAS_B=has_b, ADD=add, BLOCK=block,
+        choose_kernel(N, dtype), CENTRED=centred, HAS_W=has_w, HAS_B=has_b, ADD=add, BLOCK=block,
         TAIL=tail,
-        EVICTION_POLICY=tables.eviction_policy(N, add=add), num_warps=num_warps,
-        maxnreg=find_line(tuned.two_tiles, N).registers,
+        EVICTION_POLICY=tables.eviction_policy(N, dtype, add=add), VECTOR=vector,
+        num_warps=num_warps, maxnreg=find_line(tuned.two_tiles, N, dtype).registers,
     )  # fmt: skip

@@ -2,7 +2,7 @@
 tile of TAIL columns.
 
 The persistent kernels of norm_backward.py give a row of 4097 columns a block of 8192 lanes, half of
-them idle. If the length of rows is not a multiple of 16 elements, every lane has its own
+them idle. If rows are not whole vectors of 16 bytes, every lane has its own
 instruction for each load and store. Here a row is a tile of BLOCK columns, all of them used, and a
 tile of TAIL columns, as in two_tiles.py. The rest is the persistent design: x and dy are read once,
 dw and db stay in registers, and each program writes one partial row.
@@ -38,8 +38,9 @@ def two_tiles_backward_kernel(
     w_ptr,                               # (N,), any of those dtypes; read only if HAS_W
     # (M,), fp32, or fp64 for an fp64 x; mean is read only if CENTRED
     mean_ptr, rstd_ptr,
+    dtotal_ptr,                          # (M, N), laid out like dx; read only if HAS_DTOTAL
     dx_ptr,                              # (M, N), x's dtype, written
-    # (P, N) for P programs, mean's dtype, contiguous, written; db only if CENTRED
+    # (P, N) for P programs, rstd's dtype, contiguous, written only if HAS_DW, HAS_DB
     dw_partial_ptr, db_partial_ptr,
     # in elements; dx has unit column stride
     stride_dy_row, stride_dy_col, stride_x_row, stride_x_col, stride_dx_row,
@@ -50,6 +51,10 @@ def two_tiles_backward_kernel(
     TAIL: tl.constexpr,       # columns of the second, at least N - BLOCK
     STAGES: tl.constexpr,     # rows in flight
     DEPENDENT: tl.constexpr,  # the next kernel may start early
+    HAS_DTOTAL: tl.constexpr, # add the gradient of the sum that was normalised
+    HAS_DW: tl.constexpr, HAS_DB: tl.constexpr,   # db only for LayerNorm
+    # divides N and the row strides; a load of so many elements has 16 bytes
+    VECTOR: tl.constexpr = 1,
 ):  # fmt: skip
     """Rows p, p + P, p + 2 P, ... for program p of P.
 
@@ -57,10 +62,15 @@ def two_tiles_backward_kernel(
     """
     if DEPENDENT:
         gdc_launch_dependents()
-    ACC: tl.constexpr = dw_partial_ptr.dtype.element_ty
+    ACC: tl.constexpr = rstd_ptr.dtype.element_ty
     program = tl.program_id(0)
     cols = tl.arange(0, BLOCK)
     tail_cols = BLOCK + tl.arange(0, TAIL)
+    # VECTOR divides them, here in plain sight of the compiler
+    N = N // VECTOR * VECTOR
+    stride_dy_row = stride_dy_row // VECTOR * VECTOR
+    stride_x_row = stride_x_row // VECTOR * VECTOR
+    stride_dx_row = stride_dx_row // VECTOR * VECTOR
     mask = tail_cols < N
     wide = cols.to(tl.int64)
     tail_wide = tail_cols.to(tl.int64)
@@ -97,28 +107,34 @@ def two_tiles_backward_kernel(
             c2 = (tl.sum(wdy, axis=0) + tl.sum(tail_wdy, axis=0)) / N
             dx = (wdy - (xhat * c1 + c2)) * rstd
             tail_dx = (tail_wdy - (tail_xhat * c1 + c2)) * rstd
-            db += dy
-            tail_db += tail_dy
         else:
             dx = (wdy - xhat * c1) * rstd
             tail_dx = (tail_wdy - tail_xhat * c1) * rstd
+        if HAS_DB:
+            db += dy
+            tail_db += tail_dy
+        if HAS_DTOTAL:
+            dtotal_row_ptr = dtotal_ptr + row * stride_dx_row
+            dx += tl.load(dtotal_row_ptr + cols).to(ACC)
+            tail_dx += tl.load(dtotal_row_ptr + tail_cols, mask=mask, other=0.0).to(ACC)
         target = dx_ptr + row * stride_dx_row
         tl.store(target + cols, dx.to(dx_ptr.dtype.element_ty))
         tl.store(target + tail_cols, tail_dx.to(dx_ptr.dtype.element_ty), mask=mask)
-        dw += dy * xhat
-        tail_dw += tail_dy * tail_xhat
+        if HAS_DW:
+            dw += dy * xhat
+            tail_dw += tail_dy * tail_xhat
     partial = program.to(tl.int64) * N
-    tl.store(dw_partial_ptr + partial + cols, dw)
-    tl.store(dw_partial_ptr + partial + tail_cols, tail_dw, mask=mask)
-    if CENTRED:
+    if HAS_DW:
+        tl.store(dw_partial_ptr + partial + cols, dw)
+        tl.store(dw_partial_ptr + partial + tail_cols, tail_dw, mask=mask)
+    if HAS_DB:
         tl.store(db_partial_ptr + partial + cols, db)
         tl.store(db_partial_ptr + partial + tail_cols, tail_db, mask=mask)
 
 
 def two_tiles_backward(
     tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor,
-    dx: Tensor, dw: Tensor,
-    db: Tensor | None,
+    dtotal: Tensor | None, dx: Tensor, dw: Tensor | None, db: Tensor | None,
 ) -> None:  # fmt: skip
     """Compute what :func:`course_lib.kernels.split_row_backward.split_backward` does, for 1 <= N <=
     TWO_TILES_LIMIT. x may also be fp64.
@@ -126,30 +142,32 @@ def two_tiles_backward(
     Raises: ValueError if N is out of that range.
     """
     M, N = x.shape
-    centred = mean is not None
+    strides = *operands.strides(dy), *operands.strides(x)
     tiles, launcher = _prepare(
-        N, tuned, centred, w is not None, device.has_dependent_launch(x.device)
-    )
+        N, x.dtype, tuned, mean is not None, w is not None, dtotal is not None, dw is not None,
+        db is not None, device.has_dependent_launch(x.device),
+        operands.find_vector(x, strides[0], strides[2]),
+    )  # fmt: skip
     programs = min(M, tiles.programs_per_multiprocessor * device.count_multiprocessors(x.device))
-    dw_partial = torch.empty(
-        (programs, N), dtype=operands.statistics_dtype(x.dtype), device=x.device
-    )
-    db_partial = torch.empty_like(dw_partial) if centred else None
+    dw_partial, db_partial = (operands.make_partials(programs, x, total) for total in (dw, db))
     launcher(
-        (programs,), dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd, dx,
-        dw_partial, operands.first_given(db_partial, dw_partial),
-        *operands.strides(dy), *operands.strides(x), dx.stride(0), M, N,
+        (programs,), dy, x, operands.first_given(w, x), operands.first_given(mean, rstd), rstd,
+        operands.first_given(dtotal, dy), dx, operands.first_given(dw_partial, rstd),
+        operands.first_given(db_partial, rstd),
+        *strides, dx.stride(0), M, N,
     )  # fmt: skip
     column_sums(dw_partial, db_partial, dw, db)
 
 
 @functools.cache
 def _prepare(
-    N: int, tuned: DeviceClass, centred: bool, has_w: bool, dependent: bool
-) -> tuple[tables.TwoTilesLaunch, Launcher]:
-    tiles = tables.two_tiles_backward(N, tuned=tuned)
+    N: int, dtype: torch.dtype, tuned: DeviceClass, centred: bool, has_w: bool, has_dtotal: bool,
+    has_dw: bool, has_db: bool, dependent: bool, vector: int,
+) -> tuple[tables.TwoTilesLaunch, Launcher]:  # fmt: skip
+    tiles = tables.two_tiles_backward(N, dtype, tuned=tuned)
     return tiles, Launcher(
         two_tiles_backward_kernel, CENTRED=centred, HAS_W=has_w, BLOCK=tiles.block, TAIL=tiles.tail,
         STAGES=tiles.stages,
-        DEPENDENT=dependent, num_warps=tiles.num_warps,
+        DEPENDENT=dependent, HAS_DTOTAL=has_dtotal, HAS_DW=has_dw, HAS_DB=has_db,
+        VECTOR=vector, num_warps=tiles.num_warps,
     )  # fmt: skip

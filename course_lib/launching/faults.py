@@ -120,6 +120,12 @@ class FaultKind(StrEnum):
         "chunks_disagree",
         N_("{tensor} has other bits in one column of a row than in another"),
     )
+    BATCH = (
+        "batch",
+        Group.MINOR,
+        "batch_dependent",
+        N_("{tensor} has other bits in a batch of another number of rows"),
+    )
     UNWRITTEN = (
         "unwritten",
         Group.MINOR,

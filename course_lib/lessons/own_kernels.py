@@ -231,6 +231,7 @@ class OwnNorm:
         else:
             kernel[(programs,)](
                 *tensors,
+                dy,  # no dtotal
                 spare,
                 *partials,
                 *matrices,

@@ -69,14 +69,7 @@ def write_task(exercise: Exercise) -> str:
     docstring = ast.get_docstring(ast.parse(texts.make_learners_text(exercise))) or ""
     # the first repeats the title, the last says how to check
     paragraphs = docstring.split("\n\n")[1:-1]
-    body = "".join(
-        (
-            f"<pre>{html.escape(p)}</pre>"
-            if p.startswith("    ")
-            else f"<p>{write_inline(join_lines(p))}</p>"
-        )
-        for p in paragraphs
-    )
+    body = "".join(map(_write_paragraph, paragraphs))
     effort = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
     title = (
         f"<b>{_('Exercise {id}').format(id=exercise.id)}: {html.escape(exercise.title)}</b> "
@@ -85,6 +78,17 @@ def write_task(exercise: Exercise) -> str:
         f"{_('about {minutes} minutes').format(minutes=exercise.minutes)}<br>"
     )
     return write_box(f"{title}<i>{html.escape(exercise.objective)}</i>{body}", "task", role=None)
+
+
+def _write_paragraph(paragraph: str) -> str:
+    """Write a paragraph of a task: a formula as it is, edge cases in a fold."""
+    if paragraph.startswith("    "):
+        return f"<pre>{html.escape(paragraph)}</pre>"
+    edge_cases = _("Edge cases that are checked:")
+    words = f"<p>{write_inline(join_lines(paragraph).removeprefix(edge_cases).strip())}</p>"
+    if not paragraph.startswith(edge_cases):
+        return words
+    return f"<details><summary>{edge_cases.rstrip(':：')}</summary>{words}</details>"
 
 
 def write_link(exercise: Exercise) -> str:

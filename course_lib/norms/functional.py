@@ -45,6 +45,8 @@ def layer_norm(
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     eps: float = 1e-5,
+    *,
+    dtype: torch.dtype | None = None,
 ) -> Tensor:
     """Apply layer normalisation over the last ``len(normalized_shape)`` dimensions.
 
@@ -54,24 +56,26 @@ def layer_norm(
         input: shape (..., *normalized_shape), fp16, bf16, fp32 or fp64, any strides.
         weight, bias: shape normalized_shape, any of those dtypes; None leaves scale or shift out.
         eps: added to the variance inside the root.
+        dtype: of the result, one of those; None takes input's, or fp32 under autocast on a GPU, as
+            PyTorch does.
 
-    Returns: shape and dtype of input, contiguous. Statistics are fp32 (fp64 for fp64); the result
-    is rounded once. Under autocast on a GPU the result is fp32, as PyTorch's is.
+    Returns: shape of input, contiguous. Statistics are fp32; the result is rounded once, to dtype.
+    fp64 is computed in fp64 with the fp32 number nearest to eps, because Triton passes a float so.
 
     Raises: RuntimeError if shapes or devices do not match, NotImplementedError for another dtype,
     TypeError for arguments of another type.
 
     Source: Ba, Kiros and Hinton 2016, "Layer Normalization".
     """
-    _check("layer_norm", input, normalized_shape, weight=weight, bias=bias)
-    input, weight, bias = _cast_for_autocast(input, weight, bias)
+    _check("layer_norm", input, normalized_shape, dtype, weight=weight, bias=bias)
+    dtype = dtype or _choose_autocast_dtype(input)
     N = prod(normalized_shape)
     if input.numel() == 0:
-        return _normalise_nothing(input, weight, bias)
+        return _normalise_nothing(input, dtype, weight, bias)
     if _is_transformed():
-        return _normalise_in_pytorch(input, N, weight, bias, eps, centred=True)
+        return _normalise_in_pytorch(input, N, weight, bias, eps, dtype, centred=True)
     run = _choose_eager(_LayerNorm, _infer_layer_norm, input, weight, bias) or _layer_norm
-    y, *_ = run(_view_as_matrix(input, N), _flatten(weight), _flatten(bias), float(eps))
+    y, *_ = run(_view_as_matrix(input, N), _flatten(weight), _flatten(bias), float(eps), dtype)
     return _shape_as(y, input)
 
 
@@ -80,6 +84,8 @@ def rms_norm(
     normalized_shape: Sequence[int],
     weight: Tensor | None = None,
     eps: float | None = None,
+    *,
+    dtype: torch.dtype | None = None,
 ) -> Tensor:
     """Apply root-mean-square normalisation over the last ``len(normalized_shape)`` dimensions.
 
@@ -90,23 +96,26 @@ def rms_norm(
         weight: shape normalized_shape, any of those dtypes; None leaves the scale out.
         eps: added to the mean square inside the root; None takes the machine epsilon of the dtype
             in which PyTorch computes, 1.2e-7 for fp16, bf16 and fp32.
+        dtype: of the result, one of those; None takes input's, also under autocast, as PyTorch
+            does.
 
-    Returns: as :func:`layer_norm`, but autocast changes nothing, as with PyTorch's function.
+    Returns: as :func:`layer_norm`.
 
     Raises: as :func:`layer_norm`.
 
     Source: Zhang and Sennrich 2019, "Root Mean Square Layer Normalization".
     """
-    _check("rms_norm", input, normalized_shape, weight=weight)
+    _check("rms_norm", input, normalized_shape, dtype, weight=weight)
+    dtype = dtype or input.dtype
     N = prod(normalized_shape)
     if input.numel() == 0:
-        return _normalise_nothing(input, weight)
+        return _normalise_nothing(input, dtype, weight)
     if _is_transformed():
         return _normalise_in_pytorch(
-            input, N, weight, None, _resolve_eps(eps, input), centred=False
+            input, N, weight, None, _resolve_eps(eps, input), dtype, centred=False
         )
     run = _choose_eager(_RMSNorm, rms_norm_forward, input, weight) or _rms_norm
-    y, *_ = run(_view_as_matrix(input, N), _flatten(weight), _resolve_eps(eps, input))
+    y, *_ = run(_view_as_matrix(input, N), _flatten(weight), _resolve_eps(eps, input), dtype)
     return _shape_as(y, input)
 
 
@@ -116,26 +125,31 @@ def add_rms_norm(
     normalized_shape: Sequence[int],
     weight: Tensor | None = None,
     eps: float | None = None,
+    *,
+    dtype: torch.dtype | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Compute ``total = input + residual`` and its RMSNorm, with ``total`` read and written once.
 
     Args:
         input, residual: shape (..., *normalized_shape), of one dtype; the other arguments as in
-            :func:`rms_norm`.
+            :func:`rms_norm`, dtype that of the norm.
 
-    Returns: the norm and ``total``, each of input's shape and dtype. The norm is that of the
-    rounded total; up to 8192 columns it equals ``rms_norm(input + residual)`` bit by bit.
+    Returns: the norm and ``total``, each of input's shape; total has input's dtype. The norm is
+    that of the rounded total; up to 8192 columns it equals ``rms_norm(input + residual)`` bit by
+    bit. Backward, the gradient of total is added inside the kernel, before dx is rounded.
 
     Raises: as :func:`rms_norm`; RuntimeError if input and residual differ in shape, dtype or
     device.
     """
-    _check("add_rms_norm", input, normalized_shape, weight=weight)
+    _check("add_rms_norm", input, normalized_shape, dtype, weight=weight)
     _check_alike(input, residual)
+    dtype = dtype or input.dtype
     N = prod(normalized_shape)
     if input.numel() == 0:
-        return _normalise_nothing(input, weight), input + residual
+        return _normalise_nothing(input, dtype, weight), input + residual
     if _is_transformed():
-        return rms_norm(total := input + residual, normalized_shape, weight, eps), total
+        total = input + residual
+        return rms_norm(total, normalized_shape, weight, eps, dtype=dtype), total
     run = (
         _choose_eager(_AddRMSNorm, _add_rms_norm_outputs, input, residual, weight) or _add_rms_norm
     )
@@ -144,6 +158,7 @@ def add_rms_norm(
         _view_as_matrix(residual, N),
         _flatten(weight),
         _resolve_eps(eps, input),
+        dtype,
     )
     return _shape_as(y, input), _shape_as(total, input)
 
@@ -155,27 +170,30 @@ def add_layer_norm(
     weight: Tensor | None = None,
     bias: Tensor | None = None,
     eps: float = 1e-5,
+    *,
+    dtype: torch.dtype | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Compute ``total = input + residual`` and its LayerNorm, with ``total`` read and written once.
 
     Args:
         input, residual: shape (..., *normalized_shape), of one dtype; the other arguments as in
-            :func:`layer_norm`.
+            :func:`layer_norm`, dtype that of the norm; None takes input's.
 
-    Returns: the norm and ``total``, each of input's shape and dtype, even under autocast: the
-    residual stream keeps its dtype. The norm is that of the rounded total; up to 8192 columns it
-    equals ``layer_norm(input + residual)`` bit by bit.
+    Returns: as :func:`add_rms_norm`. Under autocast, too, the norm has input's dtype, because the
+    residual stream keeps its dtype.
 
     Raises: as :func:`layer_norm`; RuntimeError if input and residual differ in shape, dtype or
     device.
     """
-    _check("add_layer_norm", input, normalized_shape, weight=weight, bias=bias)
+    _check("add_layer_norm", input, normalized_shape, dtype, weight=weight, bias=bias)
     _check_alike(input, residual)
+    dtype = dtype or input.dtype
     N = prod(normalized_shape)
     if input.numel() == 0:
-        return _normalise_nothing(input, weight, bias), input + residual
+        return _normalise_nothing(input, dtype, weight, bias), input + residual
     if _is_transformed():
-        return layer_norm(total := input + residual, normalized_shape, weight, bias, eps), total
+        total = input + residual
+        return layer_norm(total, normalized_shape, weight, bias, eps, dtype=dtype), total
     run = (
         _choose_eager(_AddLayerNorm, _add_layer_norm_outputs, input, residual, weight, bias)
         or _add_layer_norm
@@ -186,6 +204,7 @@ def add_layer_norm(
         _flatten(weight),
         _flatten(bias),
         float(eps),
+        dtype,
     )
     return _shape_as(y, input), _shape_as(total, input)
 
@@ -194,8 +213,9 @@ def add_layer_norm(
 
 
 def _check(
-    name: str, input: Tensor, normalized_shape: Sequence[int], **parameters: Tensor | None
-) -> None:
+    name: str, input: Tensor, normalized_shape: Sequence[int], dtype: torch.dtype | None,
+    **parameters: Tensor | None,
+) -> None:  # fmt: skip
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' must be Tensor, not {type(input).__name__}")
     for size in (None,) if isinstance(normalized_shape, int) else normalized_shape:
@@ -219,6 +239,11 @@ def _check(
     if input.dtype not in _DTYPES:
         raise NotImplementedError(
             f'"{name}" not implemented for {input.dtype}: it takes fp16, bf16, fp32 and fp64'
+        )
+    if dtype not in (None, *_DTYPES):
+        raise NotImplementedError(
+            f'"{name}" not implemented for a result of {dtype}: it returns fp16, bf16, fp32 and'
+            " fp64"
         )
     for parameter, tensor in parameters.items():
         if tensor is None:
@@ -256,14 +281,15 @@ def _describe(tensor: Tensor) -> str:
     return f"{tensor.dtype} of shape {list(tensor.shape)} on {tensor.device}"
 
 
-def _cast_for_autocast(
-    input: Tensor, *parameters: Tensor | None
-) -> tuple[Tensor, *tuple[Tensor | None, ...]]:
-    """Cast the arguments of layer_norm to fp32 where autocast does: on a GPU. Autocast never
-    changes rms_norm."""
+def _choose_autocast_dtype(input: Tensor) -> torch.dtype:
+    """Return the dtype of PyTorch's layer_norm: fp32 under autocast on a GPU, else input's.
+
+    PyTorch casts the arguments first. Here the kernel reads them as they are: for bf16 it moves 6
+    bytes per element instead of 14.
+    """
     if not input.is_cuda or input.dtype == torch.float64 or not torch.is_autocast_enabled("cuda"):
-        return input, *parameters
-    return input.float(), *(tensor if tensor is None else tensor.float() for tensor in parameters)
+        return input.dtype
+    return torch.float32
 
 
 def _view_as_matrix(tensor: Tensor, N: int) -> Tensor:
@@ -284,7 +310,7 @@ def _resolve_eps(eps: float | None, input: Tensor) -> float:
     return torch.finfo(statistics_dtype(input.dtype)).eps if eps is None else float(eps)
 
 
-def _normalise_nothing(input: Tensor, *parameters: Tensor | None) -> Tensor:
+def _normalise_nothing(input: Tensor, dtype: torch.dtype, *parameters: Tensor | None) -> Tensor:
     """Return y for an input without rows or columns. Nothing is launched; every gradient that is
     required exists and is 0."""
     y = (
@@ -295,7 +321,7 @@ def _normalise_nothing(input: Tensor, *parameters: Tensor | None) -> Tensor:
     for parameter in parameters:
         if parameter is not None and parameter.requires_grad:
             y = y + parameter.sum() * 0  # broadcasts over no elements
-    return y
+    return y.to(dtype)
 
 
 def _on_device_of(tensor: Tensor) -> contextlib.AbstractContextManager:
@@ -331,58 +357,74 @@ def _choose_eager(
 
 
 def _infer_layer_norm(
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, dtype: torch.dtype
 ) -> tuple[Tensor, ...]:
     """Compute layer_norm without saving the statistics, which only a backward pass reads."""
-    return layer_norm_forward(x, weight, bias, eps, save=False)
+    return layer_norm_forward(x, weight, bias, eps, dtype, save=False)
 
 
 def _add_rms_norm_outputs(
-    x: Tensor, residual: Tensor, weight: Tensor | None, eps: float
+    x: Tensor, residual: Tensor, weight: Tensor | None, eps: float, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
-    total, y, rstd = add_rms_norm_forward(x, residual, weight, eps)
+    total, y, rstd = add_rms_norm_forward(x, residual, weight, eps, dtype)
     return y, total, rstd
 
 
 def _add_layer_norm_outputs(
-    x: Tensor, residual: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    total, y, mean, rstd = add_layer_norm_forward(x, residual, weight, bias, eps)
+    x: Tensor, residual: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float,
+    dtype: torch.dtype,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
+    total, y, mean, rstd = add_layer_norm_forward(x, residual, weight, bias, eps, dtype)
     return y, total, mean, rstd
 
 
 # ---- gradients, for the operators and for eager calls; ``backward`` is an operator or a kernel's l
-# Autograd ignores a dx that is not needed. A parameter that is None must get None, and so must eps,
-# the last argument.
+# Autograd ignores a dx that is not needed. A parameter that is None must get None, and so must eps
+# and dtype, the last arguments. With a residual dx is the gradient of total: it includes dtotal,
+# because total is used twice, by the norm and by the next layer's addition. It is the gradient of x
+# and of the residual. An output that the loss does not use has the gradient None.
 
 
 def _layer_norm_gradients(
-    ctx, backward: Callable, dy: Tensor, dtotal: Tensor | None = None
+    ctx, backward: Callable, dy: Tensor | None, dtotal: Tensor | None = None
 ) -> tuple[Tensor | None, ...]:
     x, weight, mean, rstd = ctx.saved_tensors
+    *inputs, w_needed, b_needed, _, _ = ctx.needs_input_grad
+    if dy is None:  # only total is used
+        return *[dtotal] * len(inputs), None, None, None, None
     if torch.is_grad_enabled():
-        dx, dw, db = _compute_differentiable_gradients(ctx, dy, x, weight, rstd.dtype, centred=True)
+        dx, dw, db = _compute_differentiable_gradients(
+            ctx, dy, x, weight, rstd.dtype, dtotal, centred=True
+        )
         db = db.to(ctx.bias_dtype)
     else:
-        dx, dw, db = backward(dy, x, weight, mean, rstd, bias_dtype=ctx.bias_dtype)
-    *_, w_needed, b_needed, _ = ctx.needs_input_grad
-    return *_share_dx(dx, dtotal), dw if w_needed else None, db if b_needed else None, None
+        dx, dw, db = backward(
+            dy, x, weight, mean, rstd, dtotal=dtotal, needs_dw=w_needed, needs_db=b_needed,
+            bias_dtype=ctx.bias_dtype,
+        )  # fmt: skip
+    return *[dx] * len(inputs), dw if w_needed else None, db if b_needed else None, None, None
 
 
 def _rms_norm_gradients(
-    ctx, backward: Callable, dy: Tensor, dtotal: Tensor | None = None
+    ctx, backward: Callable, dy: Tensor | None, dtotal: Tensor | None = None
 ) -> tuple[Tensor | None, ...]:
     x, weight, rstd = ctx.saved_tensors
+    *inputs, w_needed, _, _ = ctx.needs_input_grad
+    if dy is None:  # only total is used
+        return *[dtotal] * len(inputs), None, None, None
     if torch.is_grad_enabled():
-        dx, dw, _ = _compute_differentiable_gradients(ctx, dy, x, weight, rstd.dtype, centred=False)
+        dx, dw, _ = _compute_differentiable_gradients(
+            ctx, dy, x, weight, rstd.dtype, dtotal, centred=False
+        )
     else:
-        dx, dw = backward(dy, x, weight, rstd)
-    return *_share_dx(dx, dtotal), dw if ctx.needs_input_grad[-2] else None, None
+        dx, dw = backward(dy, x, weight, rstd, dtotal=dtotal, needs_dw=w_needed)
+    return *[dx] * len(inputs), dw if w_needed else None, None, None
 
 
 def _compute_differentiable_gradients(
-    ctx, dy: Tensor, x: Tensor, weight: Tensor | None, dtype: torch.dtype, *, centred: bool
-) -> tuple[Tensor, Tensor, Tensor]:
+    ctx, dy: Tensor, x: Tensor, weight: Tensor | None, dtype: torch.dtype, dtotal: Tensor | None, *,
+    centred: bool,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """Compute dx, dw and db in PyTorch operations for ``create_graph=True``. Autograd records them,
     so that they have derivatives too.
 
@@ -396,8 +438,11 @@ def _compute_differentiable_gradients(
     dx = wdy - xhat * (xhat * wdy).mean(1, keepdim=True)
     if centred:
         dx = dx - wdy.mean(1, keepdim=True)
+    dx = dx * rstd
+    if dtotal is not None:
+        dx = dx + dtotal.to(dtype)
     dw = (dy32 * xhat).sum(0)
-    return (dx * rstd).to(x.dtype), dw if weight is None else dw.to(weight.dtype), dy32.sum(0)
+    return dx.to(x.dtype), dw if weight is None else dw.to(weight.dtype), dy32.sum(0)
 
 
 def _normalise(x: Tensor, eps: float, *, centred: bool) -> tuple[Tensor, Tensor]:
@@ -419,25 +464,17 @@ def _is_transformed() -> bool:
 
 
 def _normalise_in_pytorch(
-    input: Tensor, N: int, weight: Tensor | None, bias: Tensor | None, eps: float, *, centred: bool
-) -> Tensor:
+    input: Tensor, N: int, weight: Tensor | None, bias: Tensor | None, eps: float,
+    dtype: torch.dtype, *, centred: bool,
+) -> Tensor:  # fmt: skip
     """Compute y in PyTorch operations, which all of these transforms know."""
-    dtype = statistics_dtype(input.dtype)
-    y, _ = _normalise(_view_as_matrix(input, N).to(dtype), eps, centred=centred)
+    wide = statistics_dtype(input.dtype)
+    y, _ = _normalise(_view_as_matrix(input, N).to(wide), eps, centred=centred)
     if (weight := _flatten(weight)) is not None:
-        y = y * weight.to(dtype)
+        y = y * weight.to(wide)
     if (bias := _flatten(bias)) is not None:
-        y = y + bias.to(dtype)
-    return _shape_as(y.to(input.dtype), input)
-
-
-def _share_dx(dx: Tensor, dtotal: Tensor | None) -> tuple[Tensor, ...]:
-    """Return the gradient of x; with a residual return it twice, for x and for the residual.
-
-    With a residual it includes ``dtotal``, because total is used twice: by the norm, and by the
-    next layer's addition.
-    """
-    return (dx,) if dtotal is None else (dx + dtotal,) * 2
+        y = y + bias.to(wide)
+    return _shape_as(y.to(dtype), input)
 
 
 # ---- operators -----------------------------------------------------------------------------------
@@ -445,16 +482,16 @@ def _share_dx(dx: Tensor, dtotal: Tensor | None) -> tuple[Tensor, ...]:
 
 @torch.library.custom_op("course::layer_norm", mutates_args=())
 def _layer_norm(
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
     with _on_device_of(x):
-        return layer_norm_forward(x, weight, bias, eps)
+        return layer_norm_forward(x, weight, bias, eps, dtype)
 
 
 @_layer_norm.register_fake
-def _(x, weight, bias, eps):
+def _(x, weight, bias, eps, dtype):
     row = x.new_empty(x.shape[0], dtype=statistics_dtype(x.dtype))
-    return x.new_empty(x.shape), row, torch.empty_like(row)
+    return x.new_empty(x.shape, dtype=dtype), row, torch.empty_like(row)
 
 
 @torch.library.custom_op("course::layer_norm_backward", mutates_args=())
@@ -464,24 +501,37 @@ def _layer_norm_backward(
     weight: Tensor | None,
     mean: Tensor,
     rstd: Tensor,
+    dtotal: Tensor | None,
+    needs_dw: bool,
+    needs_db: bool,
     bias_dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor, Tensor]:
     with _on_device_of(x):
-        return layer_norm_backward(dy, x, weight, mean, rstd, bias_dtype=bias_dtype)
+        dx, dw, db = layer_norm_backward(
+            dy, x, weight, mean, rstd, dtotal=dtotal, needs_dw=needs_dw, needs_db=needs_db,
+            bias_dtype=bias_dtype,
+        )  # fmt: skip
+    return dx, _fill_output(dw, x), _fill_output(db, x)
+
+
+def _fill_output(gradient: Tensor | None, x: Tensor) -> Tensor:
+    """Return the gradient, or an empty tensor in its place, because an operator returns tensors."""
+    return x.new_empty(0) if gradient is None else gradient
 
 
 @_layer_norm_backward.register_fake
-def _(dy, x, weight, mean, rstd, bias_dtype):
+def _(dy, x, weight, mean, rstd, dtotal, needs_dw, needs_db, bias_dtype):
     N = x.shape[1]
+    w_dtype = x.dtype if weight is None else weight.dtype
     return (
         x.new_empty(x.shape),
-        x.new_empty(N, dtype=x.dtype if weight is None else weight.dtype),
-        x.new_empty(N, dtype=bias_dtype),
+        x.new_empty(N, dtype=w_dtype) if needs_dw else x.new_empty(0),
+        x.new_empty(N, dtype=bias_dtype) if needs_db else x.new_empty(0),
     )
 
 
 def _layer_norm_setup(ctx, inputs, output):
-    x, weight, bias, ctx.eps = inputs
+    x, weight, bias, ctx.eps, _ = inputs
     _, mean, rstd = output
     ctx.save_for_backward(x, weight, mean, rstd)
     ctx.bias_dtype = x.dtype if bias is None else bias.dtype
@@ -496,33 +546,44 @@ _layer_norm.register_autograd(_layer_norm_vjp, setup_context=_layer_norm_setup)
 
 
 @torch.library.custom_op("course::rms_norm", mutates_args=())
-def _rms_norm(x: Tensor, weight: Tensor | None, eps: float) -> tuple[Tensor, Tensor]:
+def _rms_norm(
+    x: Tensor, weight: Tensor | None, eps: float, dtype: torch.dtype
+) -> tuple[Tensor, Tensor]:
     with _on_device_of(x):
-        return rms_norm_forward(x, weight, eps)
+        return rms_norm_forward(x, weight, eps, dtype)
 
 
 @_rms_norm.register_fake
-def _(x, weight, eps):
-    return x.new_empty(x.shape), x.new_empty(x.shape[0], dtype=statistics_dtype(x.dtype))
+def _(x, weight, eps, dtype):
+    return x.new_empty(x.shape, dtype=dtype), x.new_empty(
+        x.shape[0], dtype=statistics_dtype(x.dtype)
+    )
 
 
 @torch.library.custom_op("course::rms_norm_backward", mutates_args=())
 def _rms_norm_backward(
-    dy: Tensor, x: Tensor, weight: Tensor | None, rstd: Tensor
+    dy: Tensor,
+    x: Tensor,
+    weight: Tensor | None,
+    rstd: Tensor,
+    dtotal: Tensor | None,
+    needs_dw: bool,
 ) -> tuple[Tensor, Tensor]:
     with _on_device_of(x):
-        return rms_norm_backward(dy, x, weight, rstd)
+        dx, dw = rms_norm_backward(dy, x, weight, rstd, dtotal=dtotal, needs_dw=needs_dw)
+    return dx, _fill_output(dw, x)
 
 
 @_rms_norm_backward.register_fake
-def _(dy, x, weight, rstd):
+def _(dy, x, weight, rstd, dtotal, needs_dw):
+    w_dtype = x.dtype if weight is None else weight.dtype
     return x.new_empty(x.shape), x.new_empty(
-        x.shape[1], dtype=x.dtype if weight is None else weight.dtype
+        x.shape[1] if needs_dw else 0, dtype=w_dtype if needs_dw else x.dtype
     )
 
 
 def _rms_norm_setup(ctx, inputs, output):
-    x, weight, ctx.eps = inputs
+    x, weight, ctx.eps, _ = inputs
     ctx.save_for_backward(x, weight, output[1])
     ctx.mark_non_differentiable(output[1])
 
@@ -536,24 +597,25 @@ _rms_norm.register_autograd(_rms_norm_vjp, setup_context=_rms_norm_setup)
 
 @torch.library.custom_op("course::add_rms_norm", mutates_args=())
 def _add_rms_norm(
-    x: Tensor, residual: Tensor, weight: Tensor | None, eps: float
+    x: Tensor, residual: Tensor, weight: Tensor | None, eps: float, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
     with _on_device_of(x):
-        return _add_rms_norm_outputs(x, residual, weight, eps)
+        return _add_rms_norm_outputs(x, residual, weight, eps, dtype)
 
 
 @_add_rms_norm.register_fake
-def _(x, residual, weight, eps):
+def _(x, residual, weight, eps, dtype):
     return (
-        x.new_empty(x.shape),
+        x.new_empty(x.shape, dtype=dtype),
         x.new_empty(x.shape),
         x.new_empty(x.shape[0], dtype=statistics_dtype(x.dtype)),
     )
 
 
 def _add_rms_norm_setup(ctx, inputs, output):
-    _, _, weight, ctx.eps = inputs
+    _, _, weight, ctx.eps, _ = inputs
     _, total, rstd = output
+    ctx.set_materialize_grads(False)
     ctx.save_for_backward(total, weight, rstd)
     ctx.mark_non_differentiable(rstd)
 
@@ -567,21 +629,23 @@ _add_rms_norm.register_autograd(_add_rms_norm_vjp, setup_context=_add_rms_norm_s
 
 @torch.library.custom_op("course::add_layer_norm", mutates_args=())
 def _add_layer_norm(
-    x: Tensor, residual: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    x: Tensor, residual: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float,
+    dtype: torch.dtype,
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     with _on_device_of(x):
-        return _add_layer_norm_outputs(x, residual, weight, bias, eps)
+        return _add_layer_norm_outputs(x, residual, weight, bias, eps, dtype)
 
 
 @_add_layer_norm.register_fake
-def _(x, residual, weight, bias, eps):
+def _(x, residual, weight, bias, eps, dtype):
     row = x.new_empty(x.shape[0], dtype=statistics_dtype(x.dtype))
-    return x.new_empty(x.shape), x.new_empty(x.shape), row, torch.empty_like(row)
+    return x.new_empty(x.shape, dtype=dtype), x.new_empty(x.shape), row, torch.empty_like(row)
 
 
 def _add_layer_norm_setup(ctx, inputs, output):
-    x, _, weight, bias, ctx.eps = inputs
+    x, _, weight, bias, ctx.eps, _ = inputs
     _, total, mean, rstd = output
+    ctx.set_materialize_grads(False)
     ctx.save_for_backward(total, weight, mean, rstd)
     ctx.bias_dtype = x.dtype if bias is None else bias.dtype
     ctx.mark_non_differentiable(mean, rstd)
@@ -612,8 +676,8 @@ class _RMSNormBackward(torch.autograd.Function):
 
 class _LayerNorm(_LayerNormBackward):
     @staticmethod
-    def forward(ctx, x, weight, bias, eps):
-        y, mean, rstd = layer_norm_forward(x, weight, bias, eps)
+    def forward(ctx, x, weight, bias, eps, dtype):
+        y, mean, rstd = layer_norm_forward(x, weight, bias, eps, dtype)
         ctx.save_for_backward(x, weight, mean, rstd)
         ctx.eps, ctx.bias_dtype = eps, x.dtype if bias is None else bias.dtype
         return (y,)
@@ -621,8 +685,8 @@ class _LayerNorm(_LayerNormBackward):
 
 class _RMSNorm(_RMSNormBackward):
     @staticmethod
-    def forward(ctx, x, weight, eps):
-        y, rstd = rms_norm_forward(x, weight, eps)
+    def forward(ctx, x, weight, eps, dtype):
+        y, rstd = rms_norm_forward(x, weight, eps, dtype)
         ctx.save_for_backward(x, weight, rstd)
         ctx.eps = eps
         return (y,)
@@ -630,8 +694,9 @@ class _RMSNorm(_RMSNormBackward):
 
 class _AddRMSNorm(_RMSNormBackward):
     @staticmethod
-    def forward(ctx, x, residual, weight, eps):
-        y, total, rstd = _add_rms_norm_outputs(x, residual, weight, eps)
+    def forward(ctx, x, residual, weight, eps, dtype):
+        y, total, rstd = _add_rms_norm_outputs(x, residual, weight, eps, dtype)
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(total, weight, rstd)
         ctx.eps = eps
         return y, total
@@ -639,8 +704,9 @@ class _AddRMSNorm(_RMSNormBackward):
 
 class _AddLayerNorm(_LayerNormBackward):
     @staticmethod
-    def forward(ctx, x, residual, weight, bias, eps):
-        y, total, mean, rstd = _add_layer_norm_outputs(x, residual, weight, bias, eps)
+    def forward(ctx, x, residual, weight, bias, eps, dtype):
+        y, total, mean, rstd = _add_layer_norm_outputs(x, residual, weight, bias, eps, dtype)
+        ctx.set_materialize_grads(False)
         ctx.save_for_backward(total, weight, mean, rstd)
         ctx.eps, ctx.bias_dtype = eps, x.dtype if bias is None else bias.dtype
         return y, total

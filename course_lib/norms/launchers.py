@@ -53,7 +53,9 @@ def launch_backward(
         torch.ones(x.shape[-1], dtype=sums, device=x.device) if packed is None else packed.to(sums)
     )
     dy, x = _read_as_kernel(dy, "dy"), _read_as_kernel(x, "x")
-    return layer_norm_backward(dy, x, ones_or_w, mean, rstd, bias_dtype=sums)
+    dx, dw, db = layer_norm_backward(dy, x, ones_or_w, mean, rstd, bias_dtype=sums)
+    assert dw is not None and db is not None  # both are needed
+    return dx, dw, db
 
 
 def _pack(vector: Tensor | None) -> Tensor | None:

@@ -148,7 +148,7 @@ def prepare_gpu(shape: MatrixShape, launch: LaunchChoice) -> Clocks:
     count = grid.count_inputs(shape.M, shape.N, dtype.itemsize)
     inputs = operations.make(shape.M, shape.N, dtype, course_lib.DEVICE, count, (op,))
     own_choice = LaunchChoice(
-        *tables.resident(shape.N, tuned=choice.find_device_class(inputs[0].x), centred=True)
+        *tables.resident(shape.N, dtype, tuned=choice.find_device_class(inputs[0].x), centred=True)
     )
     clocks = []
     for choice_timed in (launch, own_choice):

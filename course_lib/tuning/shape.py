@@ -296,19 +296,19 @@ def _describe_launch(op: NormOperation, x: torch.Tensor, w: torch.Tensor) -> tup
         line.why
         if line.algorithm == name
         else _TOO_FEW[name]
-        if choice.has_room_for(x, shares.chunks)
+        if choice.has_room_for(x, shares)
         else _NO_ROOM
     )
     rows, tail, share = 1, 0, "1 row per program"
     if name == "resident":
-        rows, block, num_warps = tables.resident(N, tuned=tuned, centred=centred)
+        rows, block, num_warps = tables.resident(N, x.dtype, tuned=tuned, centred=centred)
         share = f"{format_count(rows, 'row')} per program"
     elif name == "persistent":
-        rows, block, num_warps = tables.persistent(N, tuned=tuned)[:3]
+        rows, block, num_warps = tables.persistent(N, x.dtype, tuned=tuned)[:3]
         share = f"{format_count(rows, 'row')} per tile"
     elif name == "two tiles":
         block, tail, num_warps = (tables.two_tiles_backward if op.backward else tables.two_tiles)(
-            N, tuned=tuned
+            N, x.dtype, tuned=tuned
         )[:3]
     elif name == "columns":
         block, num_warps = tables.columns_backward(N)

@@ -71,7 +71,7 @@ assert runtime.triton_imported_as() == course_lib.MODE  # how Triton stands, not
 # - You launch it with tensors, and it gets **pointers**: `x_ptr` is the address of element 0 of
 #   `x`, and `x_ptr + lanes` is eight addresses, one for each lane.
 # - It returns nothing. Its result stays in memory, at the addresses that you gave it.
-# - The square brackets at the launch are the **grid**: how many programs to run.
+# - `[(1,)]` at the launch is the **grid**: it says how many programs run, here one.
 #
 # The first cell told you where your kernels run. On a GPU Triton compiles them. Without one
 # Triton's interpreter runs the same code on the CPU, slowly, and one program after the other. (If
@@ -174,7 +174,8 @@ assert set(list_totals(run_orders(four_programs(last_of_four_kernel)))) == {1, 1
 assert find("00-last").answer.startswith("0, 1 or 2") and (course_lib.MODE == "gpu" or last.item() == 2)
 
 # %% [markdown]
-# The missing order does no harm if no program reads or writes memory that another program writes.
+# So the order must not matter. It does not if each program writes to places of its own, and no other
+# program reads or writes there.
 #
 # ### Give the elements out in turn
 #
@@ -314,9 +315,8 @@ assert neighbour.tolist() == [0, 0, 0, -1, -1, -1, -1] and torch.equal(y, 2 * x)
 assert find("00-load-only").answer == "0 three times, then -1 four times"
 
 # %% [markdown]
-# A mask can say more than "not past the end". **Your step:** double
-# only the elements from `start` to `stop - 1`, as in the slice `y[start:stop]`. In a kernel write
-# `&` for "and", with parentheses around each side.
+# A mask may be any condition. **Your step:** double only the elements from
+# `start` to `stop - 1`, as in the slice `y[start:stop]`. In a kernel write `&` for "and", with parentheses around each side.
 
 
 # %% tags=["step"]

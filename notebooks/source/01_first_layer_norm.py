@@ -324,8 +324,8 @@ step("01-columns")
 # `b`. Each reads its input from the GPU's memory and writes its result there. One kernel does all
 # seven between one read and one write of a matrix.
 #
-# Five of the operations read a matrix and write one, the two means only read: 12 matrices. The one
-# kernel moves 2, a sixth of that.
+# Five of the operations read a matrix and write a matrix. The two means read a matrix and write one
+# number per row. That is 12 matrices moved. The one kernel moves 2, a sixth of that.
 
 # %%
 from course_lib.lessons.lesson01 import figures

@@ -109,8 +109,8 @@ assert -40 < var.min() < -10 and 20 < var.max() < 40
 # 24 binary digits of a number.
 #
 # The first of the 24 digits stands for 2¹⁹, so the last one stands for 2⁻⁴: near 1,000,000 two
-# neighbouring fp32 numbers are 1/16 apart. Both terms are such numbers, and so is their difference.
-# From 0 to a variance of 1 there are only 16 steps.
+# neighbouring fp32 numbers are 1/16 apart. Both terms are multiples of 1/16, and so is their
+# difference: a variance near 1 can only come out as 15/16, 16/16, 17/16 or another such number.
 
 # %% varies={"gpu": "a GPU adds up in another order"}
 x = make_rows(1000)[0]
@@ -147,15 +147,17 @@ for ratio, largest in ((1000, 0.4), (10_000, 40)):
 # two terms are the same, and the subtraction removes them.
 #
 # This is **cancellation**. No operation fails, and the subtraction of two such near numbers is
-# exact. It removes the digits that were right, so the rounding of the terms is what you see. (On a
+# exact. But the digits that are equal in both terms, the right ones, become 0. The digits that are
+# left come from the rounding of the two terms. (On a
 # GPU the compiler joins the product and the subtraction into one instruction, an FMA, which rounds
 # once. Then mean² is not rounded. But mean and E[x²] are, and the error is as large.)
 #
 # ## How much is lost?
 #
 # Write u for the largest relative error of one rounding. In fp32 u is 2⁻²⁴. A term of the size
-# E[x²] is off by about u · E[x²]. (It has many roundings, but in random rows most of them
-# compensate each other. The last dive has the bound.) The result has the size of the variance. So
+# E[x²] is off by about u · E[x²]. (It is rounded many times, sometimes up and sometimes down, and
+# most of these errors cancel. The last dive has the bound.) The result has the size of the
+# variance. So
 # the relative error of the variance is about
 #
 # $$u\,\frac{E[x^2]}{\mathrm{var}} = u\,\kappa^2 \qquad\qquad \kappa = \sqrt{1 + \frac{\mathrm{mean}^2}{\mathrm{var}}}$$
@@ -307,7 +309,7 @@ assert abs(compute_curve("two_pass", "pairwise", "fp32", 1024, RATIOS)["var"][RA
 # ## What is the way out?
 #
 # Subtract *before* you square. `x - mean` is small, and small numbers have small roundings. This is
-# **two-pass**: first the mean, then the mean of `(x - mean)²`. The second pass can only begin when
+# **two-pass**: first the mean, then the mean of `(x - mean)²`. The second sweep can only begin when
 # the mean is known.
 #
 # Suppose that you rewrite the kernel at the top of this page as two-pass.
@@ -455,8 +457,8 @@ offer_hunt("02b")
 # %% [markdown]
 # ## Without rails
 #
-# An optional task. The variance stays as it is if you subtract one number from a whole row, so one
-# pass over x - x[0] should be right where one pass over x fails. Mostly it is. Write it, and then
+# An optional task. The variance stays as it is if you subtract one number from a whole row, so one-pass
+# on x - x[0] should be right where one-pass on x fails. Mostly it is. Write it, and then
 # find a row for which it is not: the grader takes your row and measures. The task gives no points.
 
 # %%

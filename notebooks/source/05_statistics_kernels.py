@@ -156,9 +156,9 @@ for stride, bits in ((2**31 - 1, 32), (2**31, 64)):  # the third argument is str
 assert np.array(3 * 2**30, np.int64).astype(np.int32) == -(2**30)
 
 # %% [markdown]
-# ## Your turn: two passes
+# ## Your turn: two sweeps
 #
-# A **pass** is one walk of the program over its row. Two-pass needs two passes: the second one
+# A **sweep** is one walk of the program over its row. Two-pass needs two sweeps: the second one
 # needs the mean, and by then the first columns have left the lanes. So the program loads the row
 # again, in the same loop, and takes `x - mean`. You know from lesson 01 what a lane past column N
 # holds then.
@@ -169,10 +169,10 @@ from course_lib import exercise
 exercise("05a")
 
 # %% [markdown]
-# ## Can you save the second pass by a shift?
+# ## Can you save the second sweep by a shift?
 #
 # The variance of `x - shift` is the variance of x. With a shift near the mean there is nothing
-# large to cancel, and one pass is enough. The row's first element is at hand:
+# large to cancel, and one sweep is enough. The row's first element is at hand:
 #
 # ```python
 # shift = tl.load(x_ptr + row * stride_x).to(tl.float32)
@@ -210,10 +210,9 @@ assert find_error(row_statistics(x, "shifted", block=256)[1], x) < 100 * 2.0**-2
 # row is 19.21875. The lanes have different means, and what lies between those means is missing.
 # Chan's merge of lesson 04 adds it.
 #
-# In the last block some lanes get no element, but they hold the statistics of the blocks before.
-# Such a lane must keep its count and its mean as they are. In a lane that never had an element the
-# count is 0, and a division by it must not reach the mean; `tl.maximum(count, 1.0)` is never 0. M2
-# follows the same rule: a lane without an element adds 0 to it.
+# In the last block some lanes get no element. Such a lane must keep its count, mean and M2 as they
+# are. And in a short row some lanes never get an element. Their count stays 0, and 0/0 would turn
+# their mean into NaN. So divide by `tl.maximum(count, 1.0)`.
 
 
 # %% tags=["step"]
@@ -283,8 +282,8 @@ def range_kernel(x_ptr, low_ptr, high_ptr, BLOCK: tl.constexpr):
 step("05-reduce")
 
 # %% [markdown]
-# You do not choose the tree. The compiler decides which lanes meet, in which order, and which of
-# them is side a. So the grouping must not matter (the function is **associative**), and the sides
+# The compiler chooses the tree: which two lanes are merged, in which order, and which of the two is
+# side a. So the grouping must not matter (the function is **associative**), and the sides
 # may be swapped (it is **commutative**). Triton's manual does not say so
 # ([#4962](https://github.com/triton-lang/triton/issues/4962), open in November 2026). A maintainer
 # wrote there in October 2024 that both are needed, the second one only because of the present
@@ -400,7 +399,7 @@ assert far_out["shifted"] > 50 * max(far_out["two_pass"], far_out["welford"])
 #
 # These are times of an H100 (2026-11-21) for 2²⁸ elements of fp32. Their unit is **one read**,
 # about {{read}} µs: PyTorch's sum of x, or half of a copy, whichever is faster. At 262,144 columns
-# streamed two-pass takes {{two_pass_long}} reads, because its second pass is a second read. All
+# streamed two-pass takes {{two_pass_long}} reads, because its second sweep is a second read. All
 # others take between {{others_low}} and {{others_high}}.
 
 # %%
@@ -455,7 +454,7 @@ assert over["welford", 65_536] < 1.1 < over["two_pass", 65_536]
 assert over["one_pass", 65_536] < 1.1 and over["shifted", 65_536] < 1.1
 
 # %% [markdown]
-# Two cases need no decision. If the row stays in the lanes, take two passes over the lanes: one
+# Two cases need no decision. If the row stays in the lanes, compute two-pass in the lanes: one
 # read, and the most digits. Most rows of LayerNorm are so short, and lesson 08 does that. If
 # several programs share a row, their parts have to meet: Chan's merge.
 
@@ -463,7 +462,7 @@ assert over["one_pass", 65_536] < 1.1 and over["shifted", 65_536] < 1.1
 # ## Without rails
 #
 # An optional task. In 05b every lane carries a count, and a function of yours merges the lanes in
-# an order that the compiler chooses. Neither is needed. Write the kernel with one pass, the same
+# an order that the compiler chooses. Neither is needed. Write the kernel with one sweep, the same
 # digits, and no `tl.reduce`. The task gives no points.
 
 # %%
@@ -491,13 +490,13 @@ review_predictions("05")
 # **Next:** lesson 06. What a reduction costs, and why bytes come before arithmetic.
 
 # %% [markdown] tags=["dive"]
-# ## Dive: when does the second pass cost nothing?
+# ## Dive: when does the second sweep cost nothing?
 #
-# The cost of the second pass does not depend on the algorithm. It depends on where the row is when
+# The cost of the second sweep does not depend on the algorithm. It depends on where the row is when
 # it is needed again.
 
 # %% [markdown]
-# If all rows that are being worked on fit a cache, the second pass reads from there. An H100 has
+# If all rows that are being worked on fit a cache, the second sweep reads from there. An H100 has
 # 132 multiprocessors, which run the programs, and 50 MB of L2, a cache that all of them share. Say
 # each works on 8 programs at a time. How long may an fp32 row be?
 
@@ -535,7 +534,7 @@ from course_lib.kernels.row_statistics import resident_kernel, welford_kernel
 N, pointers, tile = 32_768, [Pointer("fp32")] * 3, {"ROWS": 1, "BLOCK": 32_768}
 two_pass = compile_report(resident_kernel, [*pointers, N, 1, 1024, N], tile, num_warps=32)
 welford = compile_report(welford_kernel, [*pointers, N, 1, N], {"BLOCK": N}, num_warps=32)
-for name, report in (("two passes", two_pass), ("Welford", welford)):
+for name, report in (("two-pass", two_pass), ("Welford", welford)):
     print(f"{name}: {report.registers} registers per thread, {report.spill_bytes} bytes spilled")
 
 # %% tags=["check"]

@@ -193,7 +193,8 @@ def sum_each_block_kernel(x_ptr, sum_ptr, N, BLOCK: tl.constexpr):
 
 # %% [markdown]
 # There are seven shuffles in each of the eight blocks of a row of 8192 columns: 56 for each thread.
-# With every seven come three barriers, at which all warps wait.
+# After the shuffles of a block the warps exchange their sums, and for that they wait for one another
+# at three barriers.
 
 # %%
 print(count_instructions(sum_each_block_kernel, BLOCK=1024, num_warps=4, N=8192))
@@ -307,7 +308,7 @@ assert f"{over['resident']:.2f} times" in find("06-copy").why and f"{over['torch
 #
 # From here on the course divides the time of a kernel by that of a copy of the same matrix.
 #
-# Call it a **pass** if every element of the matrix is moved once, read or written. A copy makes
+# Call it a **sweep** if every element of the matrix is moved once, read or written. A copy makes
 # two. Here is LayerNorm as you would type it, without `w` and `b`. Every operation is a kernel of
 # its own.
 
@@ -323,9 +324,9 @@ def layer_norm_op_by_op(x, eps=1e-5):
 
 
 # %% [markdown]
-# Its operations make eight passes. `mean` reads `x`. The subtraction reads `x` and writes `d`. The
+# Its operations make eight sweeps. `mean` reads `x`. The subtraction reads `x` and writes `d`. The
 # product reads `d` and writes `d * d`, and the next `mean` reads that. The last line reads `d` and
-# writes `y`. `var + eps` and `rsqrt` move one number per row: no pass, but two of the seven
+# writes `y`. `var + eps` and `rsqrt` move one number per row: no sweep, but two of the seven
 # launches.
 
 # %% tags=["check"]
@@ -360,8 +361,8 @@ assert all(count(name, N=100).passes() == counted[name].passes() for name in ALG
 
 # %% [markdown]
 # The picture below recorded every access of a kernel of each kind. Press a bar, then drag the handle
-# below the row. Which of them read the row more often than they need? (The triangle shows the CPU's
-# side. It assumes 10 µs of CPU time for each launch; the second dive has measured numbers.)
+# below the row. Which of them read the row more often than they need? (A triangle marks the CPU time
+# of the launches, 10 µs each by assumption; the second dive has measured numbers.)
 
 # %%
 from course_lib.lessons import pass_counter
@@ -376,10 +377,10 @@ pass_counter("naive", M=4096, N=8192)
 
 
 # %% tags=["step"]
-def fewest_microseconds(M, N, itemsize, passes, gbps):
+def fewest_microseconds(M, N, itemsize, sweeps, gbps):
     # BEGIN SOLUTION
-    #: The time of these passes; gbps is in 10**9 bytes per second.
-    moved = passes * M * N * itemsize
+    #: The time of these sweeps; gbps is in 10**9 bytes per second.
+    moved = sweeps * M * N * itemsize
     return moved / (gbps * 1e9) * 1e6
     # END SOLUTION
 
@@ -387,9 +388,9 @@ def fewest_microseconds(M, N, itemsize, passes, gbps):
 step("06-floor")
 
 # %% [markdown]
-# ### What does each further pass cost?
+# ### What does each further sweep cost?
 #
-# A two-pass LayerNorm for long rows asks for four passes (lesson 07 shows why). That is twice a
+# A two-pass LayerNorm for long rows asks for four sweeps (lesson 07 shows why). That is twice a
 # copy, {{four_passes_us}} µs.
 
 # %%
@@ -397,8 +398,8 @@ predict("06-cache")
 
 # %% tags=["answer"] varies={"gpu": "the times are those of that GPU"}
 blocked = times.us("layer_norm", "blocked", 8192)
-passes = 2 * blocked / times.copy_us(8192)
-print(f"{times.label}: {blocked:.1f} us, the time of {passes:.1f} passes")
+sweeps = 2 * blocked / times.copy_us(8192)
+print(f"{times.label}: {blocked:.1f} us, the time of {sweeps:.1f} sweeps")
 
 # %% tags=["check"]
 blocked = stored.us("layer_norm", "blocked", 8192)
@@ -465,14 +466,14 @@ with np.errstate(over="ignore"):
 assert found[0] == found[1] > 65504 and result.isinf().all()
 
 # %% [markdown]
-# When it passes, go back to the picture of the passes, choose exercise 06a under it, and press
-# **Count it**: how many passes are yours?
+# When it passes, go back to the picture of the sweeps, choose exercise 06a under it, and press
+# **Count it**: how many sweeps are yours?
 
 # %% [markdown]
 # ## Without rails
 #
 # A language model takes the largest of its logits, a row of 100,000 numbers, and what it needs is
-# the column. This optional task asks for both in one pass.
+# the column. This optional task asks for both in one sweep.
 
 # %%
 exercise("06b")
@@ -491,9 +492,9 @@ from course_lib.lessons import review_predictions
 review_predictions("06")
 
 # %% [markdown]
-# **The ladder.** Each kernel of yours that passes gets a bar here: 1 is a kernel that reads and
-# writes each matrix no more often than it must. Run the cell again when you have passed the next
-# one.
+# **The ladder.** A bar is a kernel's time over the least that the operation needs. On a GPU each
+# kernel of yours that passes gets one; on a CPU its bytes are counted. Run the cell again when you
+# have passed the next one.
 
 # %%
 from course_lib.lessons import ladder
@@ -578,25 +579,25 @@ assert round(2 * 16 * 4096 * 2 / 1e6, 2) == 0.26 and 0.09 < 262144 / 2.81e12 * 1
 # spite of this.
 
 # %% [markdown] tags=["dive"]
-# ## Dive: do passes explain somebody else's GPU?
+# ## Dive: do sweeps explain somebody else's GPU?
 
 # %% [markdown]
 # The post [Layer Normalization as fast as
 # possible](https://fleetwood.dev/posts/layernorm-as-fast-as-possible) (December 2023) times three
-# kernels in a browser, on WebGPU. Its two-pass kernel takes 159.4 µs. If the passes are the whole
+# kernels in a browser, on WebGPU. Its two-pass kernel takes 159.4 µs. If the sweeps are the whole
 # story, the other two follow.
 
 # %%
 published = {"two_pass": (4, 159.4), "one_pass": (3, 126.5), "welford": (3, 113.9)}
-for name, (passes, us) in published.items():
-    print(f"{name:8}: {passes} passes, expected {159.4 * passes / 4:.1f} us, published {us} us")
+for name, (sweeps, us) in published.items():
+    print(f"{name:8}: {sweeps} sweeps, expected {159.4 * sweeps / 4:.1f} us, published {us} us")
 
 # %% tags=["check"]
-for name, (passes, us) in published.items():
-    assert passes == counted[name].passes() and abs(159.4 * passes / 4 / us - 1) < 0.06
+for name, (sweeps, us) in published.items():
+    assert sweeps == counted[name].passes() and abs(159.4 * sweeps / 4 / us - 1) < 0.06
 
 # %% [markdown]
-# The expected times are right within 6 %, without a word about arithmetic or the GPU. Passes explain
+# The expected times are right within 6 %, without a word about arithmetic or the GPU. Sweeps explain
 # why Welford beats two-pass, with the most arithmetic of the three. They do not explain why
 # one-pass, which saves the same pass, is slower than Welford.
 

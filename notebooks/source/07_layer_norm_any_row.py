@@ -14,8 +14,8 @@
 # # 07 LayerNorm for any row
 #
 # The kernel below passes its test, and is wrong in four ways. A launch chooses how long the rows
-# are, where they lie in memory, which numbers they hold, and how large the matrix is. For each of
-# the four there is a choice at which the kernel is wrong. Hunt for it before the page tells you why.
+# are, where they lie in memory, which numbers they hold, and how large the matrix is. Each of the
+# four can be chosen so that the kernel is wrong. Hunt for it before the page tells you why.
 #
 # *About 35 minutes, the exercise included. Needs: lessons 05 and 06.*
 
@@ -336,8 +336,8 @@ assert torch.equal(*both) and both[0].isfinite().all() and find("07-casts").answ
 assert rows.double().sum(1).min() > 65504
 
 # %% [markdown]
-# Half precision does harm where fp16 meets fp16, and that is hard to see in a line. So the course
-# writes both halves of one rule that is always right, and from here on its exercises give them:
+# An operation on two fp16 numbers gives fp16, and a line does not show which dtype its numbers have.
+# So the course writes both halves of one rule that is always right, and from here on its exercises give them:
 #
 # - **fp32 at the load.** `.to(tl.float32)` stands right behind every `tl.load`, of `x`, `w` and
 #   `b`.
@@ -415,7 +415,7 @@ offer_hunt("06a")
 # ## Where does the kernel jump back?
 #
 # The map below records every access of the course's kernel. Each row of it is a program, and each
-# strip a pass over a tensor. Step through program 1. Where does it jump back to the start of its
+# strip a sweep over a tensor. Step through program 1. Where does it jump back to the start of its
 # row? When 07a passes, choose *yours, 07a* and press **Run it**.
 
 # %%

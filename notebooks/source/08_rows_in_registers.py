@@ -117,7 +117,7 @@ assert sets == [2, 1] and find("08-constant").answer == "one set: the row stays"
 # %% [markdown]
 # A thread has at most 255 registers. On 1 warp this row alone would take 256 of each thread. What
 # does not fit is **spilled**: the compiler stores it in memory and loads it again later. That costs
-# instructions and time. The hatched bars in the picture show how much is spilled.
+# instructions and time. Hatched bars in the next picture show how much is spilled.
 #
 # And a multiprocessor holds several programs at a time: while one warp waits for memory, another can
 # run. It has places for 64 warps, and mostly the registers run out first. Take 160 registers per
@@ -319,8 +319,8 @@ step("08-rows")
 # %% [markdown]
 # ## Your turn: each row once
 #
-# A lane past the last *column* holds `-mean` after the subtraction, as before. Take the variance in
-# two passes: one-pass would save nothing, because a row in registers is read only once. Each check
+# A lane past the last *column* holds `-mean` after the subtraction, as before. Take the variance
+# by two-pass: one-pass would save nothing, because a row in registers is read only once. Each check
 # also says what the compiler makes of *your* kernel: registers, what is spilled, and the number of
 # load instructions.
 
@@ -394,17 +394,23 @@ assert compile_forward(N=8191, stride=8192).loads == narrow.loads == compile_for
 assert compile_forward(N=8176).loads == four.loads and 8176 % 16 == 0 and compile_forward(N=8184).loads == narrow.loads
 
 # %% [markdown]
-# A load is as wide as the compiler knows it may be. If you can choose N, choose a multiple of 16. If
-# you cannot, but you know that 8 divides N and the stride, tell the compiler by arithmetic:
+# ### Why is my load narrow?
 #
-# ```python
-# N, stride = N // 8 * 8, stride // 8 * 8  # the same numbers, and 8 divides them in plain sight
-# ```
+# A load is as wide as the compiler *knows* it may be. It asks for three things, and one that is
+# missing makes every load narrow:
 #
-# Both are needed, because a masked load is as wide as its mask allows. There is a promise for this,
+# | It has to know that | It does not if | What you do |
+# |---|---|---|
+# | the tensor begins at a multiple of 16 bytes: the **pointer** | you pass a slice such as `x[:, 1:]` | `x.contiguous()`, or slice at a multiple of 8 |
+# | so does each row: the **stride** | the stride is no multiple of 16 | `stride = stride // 8 * 8` |
+# | eight neighbours are in or out together: the **mask** | N is no multiple of 16 | `N = N // 8 * 8` |
+#
+# Of an integer argument Triton looks only whether 16 divides it. So choose N as a multiple of 16 if
+# you can. If you cannot, and 8 divides it, the arithmetic of the table gives the same number with
+# the 8 in plain sight (in fp32 a 4 is enough). There is a promise for this,
 # [`tl.multiple_of`](https://triton-lang.org/main/python-api/generated/triton.language.multiple_of.html).
 # With Triton 3.7 it changes no load if you give it an argument of the kernel. Look at the loads
-# before you believe a hint.
+# before you believe a hint. The course's kernels call this number `VECTOR`.
 
 
 # %% tags=["check"]
@@ -414,6 +420,8 @@ def copy_rows_kernel(x_ptr, y_ptr, stride, N, HOW: tl.constexpr, BLOCK: tl.const
         N, stride = N // 8 * 8, stride // 8 * 8
     elif HOW == "stride alone":
         stride = stride // 8 * 8
+    elif HOW == "mask alone":
+        N = N // 8 * 8
     elif HOW == "promise":
         N, stride = tl.multiple_of(N, 8), tl.multiple_of(stride, 8)
     at = tl.program_id(0).to(tl.int64) * stride + tl.arange(0, BLOCK)
@@ -423,9 +431,14 @@ def copy_rows_kernel(x_ptr, y_ptr, stride, N, HOW: tl.constexpr, BLOCK: tl.const
 
 hinted = {
     how: compile_report(copy_rows_kernel, [Pointer("fp16")] * 2 + [1016, 1016], {"HOW": how, "BLOCK": 1024}).loads
-    for how in ("", "promise", "stride alone", "arithmetic")
+    for how in ("", "promise", "stride alone", "mask alone", "arithmetic")
 }
-assert hinted[""] == hinted["stride alone"] == {2: 8} and hinted["arithmetic"] == {16: 1}
+assert hinted[""] == hinted["stride alone"] == hinted["mask alone"] == {2: 8} and hinted["arithmetic"] == {16: 1}
+elsewhere = [Pointer("fp16", aligned=False)] * 2 + [1016, 1016]
+assert compile_report(copy_rows_kernel, elsewhere, {"HOW": "arithmetic", "BLOCK": 1024}).loads == {2: 8}
+row = [*[Pointer("fp16")] * 4, *[Pointer("fp32")] * 2, 8184, 1, 8184, 1, 4096, 8184, 1e-5]
+shown = {"HAS_W": True, "HAS_B": True, "ROWS": 1, "BLOCK": 8192, "VECTOR": 8}
+assert compile_report(layer_norm_resident_kernel, row, shown).loads == four.loads
 assert hinted["promise"] == {2: 8} or not triton.__version__.startswith("3.7.")
 
 # %% [markdown]

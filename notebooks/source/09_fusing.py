@@ -43,10 +43,10 @@ def two_kernels(x, residual, w, eps=1e-5):
 
 # %% [markdown]
 # The addition reads `x` and `residual` and writes `total`, and the norm reads `total` and writes
-# `y`: five passes over M N elements, `w` aside. Each of the two kernels is as fast as its bytes
+# `y`: five sweeps over M N elements, `w` aside. Each of the two kernels is as fast as its bytes
 # allow. But the addition has just held `total` in its registers. Then it ends, and the norm loads
 # `total` from memory again. What is wasted lies *between* the two, where no measurement of one
-# kernel finds it. One kernel makes four passes: `total` has to be written, because the next
+# kernel finds it. One kernel makes four sweeps: `total` has to be written, because the next
 # addition needs it.
 
 # %%
@@ -148,22 +148,22 @@ for dtype in (torch.float16, torch.bfloat16):
 # ```
 #
 # `gate` is a matrix of M x N, as all the others. Later kernels read `total` and `z`, and nobody
-# reads `y`. How many passes do the three kernels make, and how many would one kernel make?
+# reads `y`. How many sweeps do the three kernels make, and how many would one kernel make?
 
 # %% tags=["step"]
 # BEGIN SOLUTION
-#: A pass: M N elements, read or written. First three kernels, then one.
+#: A sweep: M N elements, read or written. First three kernels, then one.
 #| three_kernels, one_kernel = 0, 0
 three_kernels, one_kernel = 8, 5
 # END SOLUTION
-passes = (three_kernels, one_kernel)
+sweeps = (three_kernels, one_kernel)
 
 step("09-passes")
 
 # %% [markdown]
 # ## Does total have to be stored?
 #
-# Back to the addition and the norm. The fused kernel makes 4 passes. Without storing `total` it
+# Back to the addition and the norm. The fused kernel makes 4 sweeps. Without storing `total` it
 # would make 3. The next addition needs `total`, but perhaps it can be computed: `y = total * rstd *
 # w`, and `rstd` (fp32) and `w` are known. Here all matrices are bf16, as in most models.
 

@@ -269,13 +269,14 @@ assert np.allclose(reference.layer_norm([10 * x], eps=0.0).rstd, 0.1 * reference
 # | rstd | $-\mathrm{rstd}^2\, \mathrm{mean}(\hat{x}\, p)$ | $(\mathrm{var} + \mathrm{eps})^{-1/2}$ has the derivative $-\frac{1}{2}\, \mathrm{rstd}^3$, and $(x - \mathrm{mean})\, \mathrm{rstd}$ is $\hat{x}$ |
 # | xhat | $\big(p - \mathrm{mean}(p) - \hat{x}\, \mathrm{mean}(\hat{x}\, p)\big)\, \mathrm{rstd}$ | the product rule, with the lines above |
 #
-# The last line says how a push of *x* arrives at *xhat*. These are your three parts, and eps may be
-# anything.
+# The last line says by how much xhat moves if x is pushed by p. It has your three parts, for any eps.
 #
-# The backward pass is given wdy at xhat: what does x get? Leave rstd out. The loss rises by $\sum_i
+# Now go back: the loss rises by `wdy[i]` for each unit that `xhat[i]` moves. How much does it rise
+# for each unit of `x[i]`? Leave rstd out. For a push p the loss rises by $\sum_i
 # \mathit{wdy}_i\, (p_i - \mathrm{mean}(p) - \hat{x}_i\, \mathrm{mean}(\hat{x}\, p))$. Write this
-# sum as $\sum_i p_i \cdot (\ldots)$: `dx` is what stands in the brackets. (`mean(p)` is the same
-# number in every column, so the sum of `wdy * mean(p)` is `mean(wdy)` times the sum of p.)
+# sum as $\sum_i p_i \cdot (\ldots)$: `dx` is what stands in the brackets. (`mean(p)`
+# does not depend on i. So the sum of `wdy[i] * mean(p)` is the sum of wdy times `mean(p)`, which is
+# `mean(wdy)` times the sum of p.)
 
 
 # %% tags=["step"]

@@ -86,7 +86,7 @@ assert find("11-why-no-line").answer.startswith("c1 and c2 come from the same wr
 # three times. Then set dy and w to all 1, as `y.sum()` with a fresh layer has them, and hide
 # another one. (Lesson 10 says what happens then.)
 #
-# A line tells even more than the name of the term: it contains the missing numbers. Here are four
+# Height and slope tell more than which term is missing: they tell c1 and c2 themselves. Here are four
 # columns of another kernel's error. Write down the two numbers.
 
 # %% tags=["step"]
@@ -116,7 +116,7 @@ assert find_step("11-read-the-line").accepts({"c1": 0.6, "c2": 0.4}) == ""
 # store xhat. The kernel computes it again, as `(x - mean) * rstd`: mean and rstd are two numbers
 # per row that the forward pass has saved.
 #
-# So a `dx` kernel that keeps its row in registers makes three passes over a matrix of M N elements:
+# So a `dx` kernel that keeps its row in registers makes three sweeps over a matrix of M N elements:
 # it reads x and dy, and writes dx.
 
 # %% [markdown]
@@ -234,8 +234,8 @@ assert np.isclose(((five - mean_5) * rstd_5 * (dy_five - c2)).mean(), true_c1)  
 assert np.isclose(c1_idea - true_c1, 3 / 5 * mean_5 * rstd_5 * c2, rtol=1e-5)
 
 # %% [markdown]
-# Now somebody has an idea. xhat adds up to 0, so on paper `mean(xhat * (wdy - c2))` is c1, too, and
-# smaller numbers make better sums. In the block of eight, with the row above and the `dy` `1 3 2 2
+# Somebody takes `mean(xhat * (wdy - c2))` for c1. On paper that is the same, because xhat adds up to 0.
+# The numbers are smaller, so the sum should be more exact. But in the block of eight, with the row above and the `dy` `1 3 2 2
 # 4`, this kernel gives 25 times the right c1. Find the reason and repair the kernel.
 
 
@@ -368,8 +368,8 @@ assert sent[0].stride() == (0, 0)
 # > and its own test uses only packed tensors. `y.sum().backward()` is enough to make it read past the end of `dy`.
 #
 # The host could call `dy.contiguous()` first: then a matrix of M N numbers is written and read, and
-# all of them are the same number. Or dy keeps its strides, and the kernel takes both of them. 0 and
-# 0 are as good as N and 1.
+# all of them are the same number. Or dy keeps its strides, and the kernel takes both of them: 0 and 0
+# work as well as N and 1.
 
 
 # %% tags=["step"]

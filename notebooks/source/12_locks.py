@@ -48,7 +48,7 @@ schedule_explorer({"no lock": four_programs(add_kernel)}, seed=75, at_fault=True
 
 # %% [markdown]
 # Each row of boxes is a program, and each box is one operation: L for a load, S for a store, in the
-# order in which they happened. Pale boxes have not happened yet. Program 0 and then program 1 have
+# order in which they happened. Dashed boxes have not happened yet. Program 0 and then program 1 have
 # loaded the total, and program 0 has stored.
 #
 # Next, program 1 makes its store: it adds its 10 to the 0 that it knows, and stores 10 over the 1.
@@ -332,7 +332,7 @@ assert {tuple(run.result("buffer")) for run in grouped} == {(101, 1010)}
 assert not any(run.findings or run.barriers for run in grouped)
 
 # %% [markdown]
-# Must somebody set the buffers to 0 first? That would cost another pass over them. Instead, a
+# Must somebody set the buffers to 0 first? That would cost another sweep over them. Instead, a
 # **flag** beside each lock, 0 at the start, says whether anybody has written to the buffer. The
 # first program to come sets the flag to 1 and stores its part; the others add theirs to what is
 # there. A kernel may use `if` and `else` on a number.
@@ -390,7 +390,8 @@ schedule_explorer(askers, seed=2, view="threads")
 # - **A barrier between**: every thread has its answer before one of them changes the number.
 # - **One asks**: `tl.atomic_xchg(flag_ptr, 1)` sets the flag and returns what it held. One thread
 #   does it, and the compiler hands the answer to the others, behind a barrier of its own. So it is
-#   where the lock is taken. If the kernel does not use the answer, there is no barrier.
+#   where the lock is taken. If the kernel never uses the answer, the compiler hands nothing on,
+#   and adds no barrier.
 #
 # And on a GPU? There all three were launched with warps 1 and up made to wait 20 microseconds
 # before the flag, and without that wait.
@@ -569,11 +570,11 @@ assert locks.list_last_steps(locks.row_kernel) == ["st.global", "atom ... exch"]
 # yet when this thread releases. The next program then takes the lock, loads old columns, and stores
 # a sum without this row.
 #
-# The check of 12a notes what happens before what, twice for each program: once for the one thread
-# that stores single numbers and does atomics on them, and once for all threads together. Only a
-# barrier makes what all of them did happen before what the one does next. A load of a single number
-# is one of all threads, if the program stores a block later: in a program of single numbers only
-# thread 0's copy reaches memory.
+# The check of 12a keeps two orders for each program: that of thread 0, which stores single numbers
+# and does the atomics on them, and that of all threads together. What all threads have done comes
+# before what thread 0 does next only if a barrier stands between. A load of a single number counts
+# as one of all threads, if the program stores a block later. If it stores only single numbers, it
+# counts as one of thread 0, because no other copy reaches memory.
 #
 # And here is the flag: what each of the three kernels of "One asks, many read" does between the
 # lock and its last barrier.

@@ -13,9 +13,11 @@
 # %% [markdown]
 # # 13 dw and db without locks
 #
-# The lock of lesson 12 is right. Run the same backward pass twice, with the same inputs, and you
-# get two different gradients. In this lesson you find out why, you write two kernels that give the
-# same bits every time, and you find out what each way costs.
+# A server gets your prompt at night, and the model answers. At noon it gets the same prompt, beside
+# 300 others, and the answer has another end. Same input, same weights, other bits: who changed them?
+#
+# This lesson has two culprits. The first needs no race, no lock and no GPU. The second sits in the
+# lock of lesson 12. You write two kernels that are free of both, and find out what each way costs.
 #
 # *About 60 minutes, both exercises included. Needs: lesson 12, and exercises 06a and 11a.*
 
@@ -26,6 +28,69 @@ import course_lib
 from course_lib.lessons import recall
 
 recall("13")
+
+# %% [markdown]
+# ## The same row in another batch
+#
+# Here is rstd of one row of 4096 numbers, by three RMSNorm kernels. Nothing in them is random, and
+# no program reads another row than its own. Choose M, the number of rows in the batch. Which kernel
+# gives this row the same bits in every batch?
+
+# %%
+from course_lib.lessons.lesson13 import figures
+
+figures.show_row_in_batches(1, 16, 64, 255, 256, 4096)
+
+# %% tags=["check"]
+from course_lib.lessons.lesson13.sums import SPLITS, compute_rstd, draw_rows
+
+by_split = [[compute_rstd(draw_rows(1), split, M)[0] for M in (1, 16, 64, 255, 256, 4096)] for split in SPLITS]
+assert [len(set(found)) for found in by_split] == [2, 3, 1]
+assert by_split[0][3] != by_split[0][4] and len({*by_split[0][:4]}) == 1
+assert SPLITS[0].count_sums(255) == 1024 and SPLITS[0].count_sums(256) == 256
+
+# %% [markdown]
+# Addition of floating-point numbers is not associative: (a + b) + c and a + (b + c) round
+# differently. So the bits of a sum depend on which numbers meet first. The first two kernels let M
+# decide that: by the number of running sums, or by the number of parts of a row. Both have a good
+# reason, which is speed.
+#
+# The first is vLLM's, in its *batch-invariant* mode: it promises that no bit of a row depends on
+# the rows beside it. A user found that it did not hold ([issue
+# 48271](https://github.com/vllm-project/vllm/issues/48271), 2026-07-10; mended in
+# [48391](https://github.com/vllm-project/vllm/pull/48391)). SGLang had such a norm on AMD's GPUs
+# ([28787](https://github.com/sgl-project/sglang/pull/28787), 2026-06-20). Why did no test see it?
+
+# %%
+from course_lib.lessons import predict
+
+# %%
+predict("13-rows")
+
+# %% tags=["answer"]
+import torch
+from course_lib.lessons.lesson13.sums import SPLITS, compute_rstd, draw_rows
+
+x = draw_rows(1000, seed=0)
+alone, beside_299 = (compute_rstd(x, SPLITS[0], M) for M in (1, 300))
+y, other_y = (torch.tensor(x * rstd[:, None]).bfloat16() for rstd in (alone, beside_299))
+print((alone != beside_299).sum(), "of 1000 rows have another rstd in fp32")
+print(int((y != other_y).any(dim=1).sum()), "of 1000 rows have another y in bf16")
+
+# %% tags=["check"]
+from course_lib.lessons.prediction import find
+
+assert int((y != other_y).any(dim=1).sum()) == find("13-rows").answer
+assert f"in {(alone != beside_299).sum()} of the 1000 rows" in find("13-rows").why
+
+# %% [markdown]
+# The remedy is the third kernel. M may decide how many programs run, how many loads are under way,
+# and who takes which row. What is added to what may depend on N alone. Exercise 13d, at the end of
+# the page, lets you try it.
+#
+# ## The same batch, twice
+#
+# Now dw, with the lock of lesson 12. M stays as it is.
 
 # %%
 import triton
@@ -46,8 +111,8 @@ def dw_kernel(dy_ptr, xhat_ptr, dw_ptr, lock_ptr, BLOCK: tl.constexpr):
 
 
 # %% [markdown]
-# Six rows of ordinary numbers, and two orders in which the six programs may run. Here are the first
-# three numbers of `dw` from each.
+# Six rows, and two orders in which the six programs may run. The first three numbers of `dw` from
+# each:
 
 # %%
 from course_lib.lessons.lesson13.sums import run_dw
@@ -68,38 +133,8 @@ exact = np.prod([t.double().numpy() for t in draw(6, COLUMNS)], axis=0).sum(axis
 assert all(np.abs(run.result("dw") - exact).max() < 2e-6 for run in twice)
 
 # %% [markdown]
-# No race, no missing barrier, and both are right to the seventh digit.
-#
-# ## Who changes the bits?
-#
-# Three programs are enough to see it. They bring 100000000, 1 and -100000000 to a total in fp32,
-# through a lock that is right. Near 100000000 neighbouring fp32 numbers are 8 apart. Where the 1
-# meets a large total, it is rounded away, and 0 comes out. Only if the two large numbers cancel
-# first, the 1 is kept.
-
-# %%
-from course_lib.lessons import predict
-
-# %%
-import torch
-from course_lib.lessons import interleaved, locks
-
-parts, total = torch.tensor([1e8, 1.0, -1e8]), torch.zeros(1)
-lock = torch.zeros(1, dtype=torch.int32)
-runs = interleaved(locks.locked_add_kernel, (3,), parts, total, lock, seeds=range(20))
-print([int(run.result("total")[0]) for run in runs])
-
-# %% tags=["check"]
-from course_lib.lessons.prediction import find
-
-one, large = np.float32(1), np.float32(1e8)
-assert (large + one) - large == 0 and (large - large) + one == 1
-assert np.finfo(np.float32).nmant + 1 == 24 and np.spacing(large) == 8
-assert {int(run.result("total")[0]) for run in runs} == {0, 1}
-
-# %% [markdown]
-# Addition of floating-point numbers is not associative: (a + b) + c and a + (b + c) round
-# differently. With a lock, the order in which the programs come decides how the sum is grouped.
+# No race, no missing barrier, and both are right to the seventh digit. But the order in which the
+# programs get the lock decides which numbers meet first, and nothing fixes that order.
 # `tl.atomic_add` has no lock, and the same fault.
 
 # %%
@@ -151,9 +186,8 @@ for dtype in (np.float32, np.float64):
 assert len(sums) == 1 and find("13-wider").answer == "1"
 
 # %% [markdown]
-# No result is wrong. But train twice from the same seed, and the two models drift apart. A training
-# whose loss went up at night cannot be repeated exactly, even if all else is fixed. A lock cannot
-# mend this: it makes the programs wait, but it gives them no fixed order.
+# No result is wrong. But train twice from the same seed, and the two models drift apart, so a
+# training whose loss went up at night cannot be repeated.
 #
 # ## What if each program had a place of its own?
 #
@@ -180,11 +214,8 @@ def own_place_kernel(dy_ptr, xhat_ptr, partial_ptr, BLOCK: tl.constexpr):
 step("13-slot")
 
 # %% [markdown]
-# No lock, no barrier, nobody waits, and no order can change a bit. What does it cost? Let x have M
-# rows of N columns in fp16. Partial sums are kept in fp32, for `dw` and for `db`.
-#
-# The partial sums are 4 times as many bytes as x: for each element of 2 bytes there are 4 bytes of
-# `dw` and 4 of `db`. They are written once and read once.
+# No lock, no barrier, nobody waits, and no order can change a bit. But this is much to write. Where x
+# has 2 bytes in fp16, its partial sums have 4 bytes of `dw` and 4 of `db`: 4 times as many.
 
 # %% tags=["check"]
 bytes_of_x, bytes_of_partials = (
@@ -201,8 +232,6 @@ assert bytes_of_partials / bytes_of_x == 4
 # design. In the picture (j, c) is the program of column block j and chunk c.
 
 # %%
-from course_lib.lessons.lesson13 import figures
-
 figures.show_chunks()
 
 # %% [markdown]
@@ -243,25 +272,16 @@ step("13-chunk")
 
 # %% [markdown]
 # Are the bits the same every time? `run_two_stage` runs the course's kernel for `dw` and `db` in 20
-# orders of its programs, on 10 rows in chunks of 5. `count_results` counts the different results,
-# bit by bit.
+# orders of its programs, on 10 rows in chunks of 5 and of 4.
 
 # %%
-from course_lib.lessons.lesson13.sums import count_results, run_two_stage
+from course_lib.lessons.lesson13.sums import count_results, run_two_stage, sum_partials
 
-print(count_results(run_two_stage(5), "dw_partial", "db_partial"), "result in 20 orders")
-
-# %% [markdown]
-# There is one result. Would chunks of 4 rows give the same one?
-#
-# No: rows 4 to 7 are one chunk then, and the numbers are added in another order. Each cut gives one
-# result in all 20 orders, and another cut gives another one.
-
-# %%
-from course_lib.lessons.lesson13.sums import sum_partials
-
+for rows_a_chunk in (5, 4):
+    runs = run_two_stage(rows_a_chunk)
+    print(count_results(runs, "dw_partial", "db_partial"), "result in 20 orders")
 of_five, of_four = (sum_partials(run_two_stage(rows, seeds=[0])[0]) for rows in (5, 4))
-print((of_five != of_four).sum(), "of", len(of_five), "numbers of dw differ")
+print((of_five != of_four).sum(), "of", len(of_five), "numbers of dw differ between them")
 
 # %% tags=["check"]
 from course_lib.lessons.lesson13.sums import compute_gradients
@@ -272,15 +292,11 @@ assert count_results(run_two_stage(4), "dw_partial", "db_partial") == 1
 assert 0 < np.abs(of_five - of_four).max() < 1e-5 and np.abs(of_five - want.dw).max() < 1e-5
 
 # %% [markdown]
-# For the same bits every time, the cut may depend on the shape. It must not depend on a measured
-# time or on what else runs on the GPU. (An *autotuner* tries several launches and takes the
-# fastest, so its choice can change.)
+# For the same bits every time, the cut may depend on the shape, and not on a measured time. (An
+# *autotuner* takes the launch that was fastest, so its choice can change.)
 #
-# The price of two stages is in the reads. A kernel computes `dx`, and then the first stage computes
-# its few partial sums; leave these out.
-#
-# The kernel of `dx` reads x and dy and writes dx, 3 M N elements, and the first stage reads x and
-# dy again: 5 M N together. The least that is possible is 3.
+# The price is in the reads. The kernel of `dx` reads x and dy and writes dx, 3 M N elements, and the
+# first stage reads x and dy again: 5 M N together. The least that is possible is 3.
 
 # %% tags=["check"]
 dx_kernel = {"x read": 1, "dy read": 1, "dx written": 1}
@@ -356,12 +372,9 @@ spare = run_persistent(7, seeds=[0])[0].result("dw_partial")  # 10 rows are 5 ti
 assert (spare[5:] == 0).all() and np.isfinite(spare).all()
 
 # %% [markdown]
-# How much are the partial sums now? P programs write two rows of fp32 each, and stage two reads
-# them: 16 P N bytes. An H100 has 132 multiprocessors. Take one program on each, M = 4096, N = 8192
-# and fp16.
-#
-# With these, the partial sums are 17 MB beside the 201 MB of x, dy and dx, 9 percent, and much of
-# it never leaves the L2 cache. One row of partial sums for every row of x would be 267 percent.
+# How much are the partial sums now? Take P = 132, one program on each multiprocessor of an H100,
+# M = 4096, N = 8192 and fp16. They are 17 MB beside the 201 MB of x, dy and dx, 9 percent. One row of
+# partial sums for every row of x would be 267 percent.
 
 # %% tags=["check"]
 share = 100 * 16 * 132 * 8192 / (3 * 4096 * 8192 * 2)
@@ -369,13 +382,10 @@ assert round(share) == 9 and round(16 * 132 * 8192 / 1e6) == 17 and round(3 * 40
 assert round(100 * 16 * 4096 * 8192 / (3 * 4096 * 8192 * 2)) == 267
 
 # %% [markdown]
-# And are the bits still the same in every order? Yes: M, P and the launch decide which tiles a
-# program takes.
+# And the bits? They are the same in every order. With another P, as on another kind of GPU, `dx` keeps
+# its bits, since a row of `dx` needs no other row. `dw` does not: other rows are added up together.
 
 # %%
-predict("13-gpus")
-
-# %% tags=["answer"]
 from course_lib.lessons.lesson13.sums import run_persistent, sum_partials
 
 two, three = run_persistent(2), run_persistent(3)
@@ -389,19 +399,14 @@ assert (
 )
 assert np.array_equal(two[0].result("dx"), three[0].result("dx")) and np.abs(two[0].result("dx") - want.dx).max() < 1e-5
 assert 0 < np.abs(sum_partials(two[0]) - sum_partials(three[0])).max() < 1e-5
-assert find("13-gpus").answer == "only dx"
 assert np.abs(sum_partials(two[0]) - want.dw).max() < 1e-5
 
 # %% [markdown]
-# The course takes P from the number of multiprocessors, so another kind of GPU has another P. So the same machine with the same Triton
-# repeats itself, and two kinds of GPU agree to rounding.
-#
 # ## What do the three designs cost?
 #
 # Count bytes first. 3 M N is the least: read x and dy, write dx. The persistent kernel is near it,
-# two stages move 5/3 of it. The lock moves little more than 3 M N, too: its buffers are small and
-# stay in the cache. But it is the slowest of the three: at 4096 columns it takes 3.2 times the floor,
-# and persistent 1.1.
+# two stages move 5/3 of it. The lock is near it, too: its buffers stay in the cache. But it is the
+# slowest of the three: at 4096 columns it takes 3.2 times the floor, and persistent 1.1.
 
 # %%
 predict("13-waits")
@@ -459,10 +464,9 @@ assert {row["M"] * row["N"] for row in measurement.stored("backward").rows if ro
 exercise("13b")
 
 # %% [markdown]
-# The Triton tutorial calls its shared buffers efficient, because they [stay in the L2
-# cache](https://github.com/triton-lang/triton/blob/545699290b851e70231ee3017481851170f1583d/python/tutorials/05-layer-norm.py)
-# (commit 5456992). They save bytes. Its design, with its mistakes mended, is the lock of the figure
-# above: its programs wait for a lock and not for bytes.
+# The lock of the figure is the design of [Triton's
+# tutorial](https://github.com/triton-lang/triton/blob/545699290b851e70231ee3017481851170f1583d/python/tutorials/05-layer-norm.py)
+# (commit 5456992), with its mistakes mended. It saves bytes, and its programs wait for a lock.
 
 # %% [markdown]
 # ## Without rails
@@ -474,6 +478,15 @@ exercise("13b")
 
 # %%
 exercise("13c")
+
+# %% [markdown]
+# The culprit from the top of the page: a server launches RMSNorm with as many rows as it has at that
+# moment, and wants more loads under way where there are few rows. Write the norm so that no bit of a row
+# changes. The check launches the first rows of a batch once more, as a batch of their own. The task
+# is optional, too.
+
+# %%
+exercise("13d")
 
 # %% [markdown]
 # ## What you predicted
@@ -501,6 +514,8 @@ ladder("13")
 #
 # - [Reproducibility](https://docs.pytorch.org/docs/stable/notes/randomness.html), in PyTorch's
 #   documentation: which of its operations give other bits from run to run.
+# - [RL-Kernel, issue 145](https://github.com/RL-Align/RL-Kernel/issues/145) (2026-06-17): a
+#   batch-invariant RMSNorm, both passes, as a specification.
 # - [flash-attention](https://github.com/Dao-AILab/flash-attention/blob/main/flash_attn/ops/triton/layer_norm.py)
 #   and [quack](https://github.com/Dao-AILab/quack): persistent backward kernels of norms. Ours is
 #   `course_lib/kernels/norm_backward.py`. Read them after 13b.

@@ -67,7 +67,7 @@ assert rows[32768].spill_bytes < 4 * 32 < rows[65536].spill_bytes
 #
 # PyTorch 2.11 gives each row to one group of threads, on one multiprocessor. With 16 rows of 262144
 # columns 16 of the 132 multiprocessors of an H100 are busy. If each can move 1/132 of what the
-# memory moves, LayerNorm takes 8 times the floor at least. (The floor is one elementwise pass over
+# memory moves, LayerNorm takes 8 times the floor at least. (The floor is one elementwise sweep over
 # the same bytes.) Measured were {{torch_few}} times the floor: by Little's law (lesson 15) one
 # multiprocessor has too few bytes under way, even when it has the memory for itself. The course's
 # kernel with one program per row takes {{blocked_few}}.
@@ -90,7 +90,7 @@ few = {name: stored["layer_norm M=16", name, 262144] for name in ("torch", "bloc
 one = {name: stored["layer_norm M=1", name, 262144] for name in ("torch", "blocked", "few_rows", "split")}
 many = {name: stored["layer_norm M=many", name, 65536] for name in ("torch", "blocked", "few_rows", "split")}
 assert round(132 / 16) == 8
-gbps = 3 * 262144 * 2 / one["torch"]["us"] / 1e3  # three passes over the row at most
+gbps = 3 * 262144 * 2 / one["torch"]["us"] / 1e3  # three sweeps over the row at most
 assert round(gbps, 1) == 4.1 and round(gbps * 600 / 1e3, 1) == 2.5  # KB under way in 600 ns
 assert round(few["blocked"]["over_floor"], 1) == 10.6 and many["split"]["M"] == 1024
 assert [round(one[name]["over_floor"]) for name in ("torch", "blocked")] == [207, 31]

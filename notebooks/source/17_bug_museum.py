@@ -111,7 +111,7 @@ for values in ([8000.0, 8001, 8002, 8003], [80000.0, 80001, 80002, 80003]):
 #
 # **LightLLM, RMSNorm, August 2026** ([issue
 # 1467](https://github.com/ModelTC/LightLLM/issues/1467)). The kernel (ours is a LayerNorm) takes a
-# column stride, and its first pass uses it. The second pass, a few lines below, has forgotten it.
+# column stride, and its first sweep uses it. The second sweep, a few lines below, has forgotten it.
 # So the statistics are right, but they are applied to the wrong numbers. Every caller in the
 # project passed rows without gaps, so no model was affected. The change that was proposed adds
 # strided cases to the tests. With the old kernel these cases fail, and no others.
@@ -128,7 +128,7 @@ def second_read_kernel(x_ptr, y_ptr, stride_row, stride_col, N, eps, BLOCK: tl.c
     mean = tl.sum(x) / N
     d = tl.where(mask, x - mean, 0.0)
     rstd = 1 / tl.sqrt(tl.sum(d * d) / N + eps)
-    x = tl.load(first_ptr + cols, mask=mask, other=0.0)  # the second pass
+    x = tl.load(first_ptr + cols, mask=mask, other=0.0)  # the second sweep
     tl.store(y_ptr + row * N + cols, (x - mean) * rstd, mask=mask)
 
 

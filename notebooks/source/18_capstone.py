@@ -129,7 +129,7 @@ dx = reference.cross_entropy_vjp([3.0], rng.normal(size=(1, 128_256)), [7])
 assert abs(dx.sum() - find("18-sum").answer) < 1e-9
 
 # %% [markdown]
-# ## Your turn: one pass
+# ## Your turn: one sweep
 #
 # The maximum comes first, and is taken from each logit. That is a second read of the logits:
 # forward reads each row twice, backward reads it once and writes dx, which is as large. These are 4
@@ -242,7 +242,7 @@ review_predictions("18")
 # **Where to read on**
 #
 # - Milakov and Gimelshein 2018, [Online normalizer calculation for
-#   softmax](https://arxiv.org/abs/1805.02867): maximum and sum in one pass.
+#   softmax](https://arxiv.org/abs/1805.02867): maximum and sum in one sweep.
 # - Hsu and others 2024, [Liger Kernel](https://arxiv.org/abs/2410.10989): the cross entropy fused
 #   with the last linear layer, in chunks.
 # - Blanchard, Higham and Higham 2021, [Accurately computing the log-sum-exp and softmax

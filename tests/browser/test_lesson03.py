@@ -32,7 +32,7 @@ def test_the_picture_moves_and_the_exercise_is_solved(course, page, expect):
 
     panel = course.panel
     panel.scroll_into_view_if_needed()
-    expect(course.check()).to_contain_text("03a One pass and two passes: not attempted")
+    expect(course.check()).to_contain_text("03a One-pass and two-pass: not attempted")
     course.solve("ex03a_one_pass_two_pass.py")
     expect(course.check()).to_contain_text(course.PASS)
     course.shoot("lesson03-pass-dark", panel)

@@ -29,13 +29,13 @@ def test_the_tree_and_the_counter_follow_their_controls(course, page, expect):
     counter = page.locator('[data-picture^="pass_counter-"]').first
     counter.scroll_into_view_if_needed()
     expect(counter.locator(".caption")).to_contain_text(
-        "5 passes for reading, 3 passes for writing"
+        "5 sweeps for reading, 3 sweeps for writing"
     )
     counter.locator('[data-key="bar-two_pass"]').press("Enter")
-    expect(counter.locator(".caption")).to_contain_text("3 passes for reading, 1 pass for writing")
+    expect(counter.locator(".caption")).to_contain_text("3 sweeps for reading, 1 sweep for writing")
     counter.locator('[data-key="bar-naive"]').press("Enter")
     expect(counter.locator(".caption")).to_contain_text(
-        "7 launches: 5 passes for reading, 3 passes for writing"
+        "7 launches: 5 sweeps for reading, 3 sweeps for writing"
     )
     counter.locator('[data-key="at"]').press("ArrowRight")
     expect(counter.locator(".caption")).to_contain_text("Access 1 of 64 of the first row: read x")
@@ -44,7 +44,7 @@ def test_the_tree_and_the_counter_follow_their_controls(course, page, expect):
     page.get_by_label("count your own kernel:").select_option(label="exercise 06a")
     page.get_by_role("button", name="Count it", exact=True).click()
     expect(page.get_by_text("No new picture for own = 06a")).to_be_visible()
-    expect(counter.locator(".title")).to_contain_text("op by op: 8 passes")
+    expect(counter.locator(".title")).to_contain_text("op by op: 8 sweeps")
     course.solve("ex06a_row_sum.py")
     page.get_by_role("button", name="Count it", exact=True).click()
     counted = page.locator('[data-picture^="pass_counter-"]').first

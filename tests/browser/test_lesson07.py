@@ -80,7 +80,7 @@ def check_until_it_passes(course, expect):
     file.write_text(right.replace(WITH_MASK, WITHOUT_MASK))
     expect(course.check()).to_contain_text("Padding in the variance")
     file.write_text(right.replace(STORED, LOADED_AGAIN + STORED))
-    expect(course.check()).to_contain_text("More passes over memory")
+    expect(course.check()).to_contain_text("More sweeps over memory")
     expect(counted).to_have_text(re.compile(r"at most 3\s*yours\s*4\s*course\s*3\s*least\s*2"))
     course.shoot("lesson07-reads-too-often")
     file.write_text(right)

@@ -46,8 +46,6 @@ def test_a_learner_reads_a_curve_races_and_counts_bytes(course, page, expect):
     # the race, with Python's call
     race.scroll_into_view_if_needed()
     race.get_by_role("radio", name="with Python's call").check()
-    race.locator('[data-key="at"]').press("ArrowRight")
-    race.get_by_role("button", name="Play").click()
     expect(race.locator(".title")).to_contain_text("torch.compile is first")
     course.shoot("lesson15-race")
 

@@ -11,6 +11,7 @@ import os
 import re
 import time
 from dataclasses import asdict
+from datetime import UTC, datetime
 from string import ascii_lowercase
 
 import pytest
@@ -31,6 +32,7 @@ from course_lib.catalog import texts
 from course_lib.classroom import similarity
 from course_lib.classroom.checking import FileAnswer
 from course_lib.classroom.computed_values import number_values
+from course_lib.classroom.lateness import LateRule
 from course_lib.classroom.predictions import list_questions, read_surprises
 from course_lib.grading.verdict import (
     ERROR,
@@ -257,8 +259,9 @@ def test_missing_files_are_one_sentence_below_what_was_done(tmp_path):
         ann.index("04a") < ann.index("There is no file")
         and ann.count("There is no file") == zoe.count("There is no file") == 1
     )
-    assert "1 learner did not begin; every file is missing or as the course wrote it: zoe." in re.sub(
-        r" \.", ".", read_words(out / "class.html")
+    assert (
+        "1 learner did not begin; every file is missing or as the course wrote it: zoe."
+        in re.sub(r" \.", ".", read_words(out / "class.html"))
     )
 
 
@@ -596,3 +599,32 @@ def test_a_file_that_fails_when_it_is_imported_is_told_to_teacher_and_author(tmp
     assert row["Odd"] == f"01a line 16: {words}; 01a line 3: a way past the dispatcher"
     page = next((out / "reports").iterdir()).read_text()
     assert f"Line 16: {words}." in page and "dispatcher" not in page
+
+
+def test_the_pages_are_in_the_chosen_language(tmp_path, monkeypatch):
+    monkeypatch.setenv("COURSE_LANG", "zh")
+    folder, out = tmp_path / "class", tmp_path / "out"
+    for name in ("ann", "bob"):
+        write_file(folder / name, "07a", write_passing(f"# {name}\n{SOLUTION}"))
+    write_file(folder / "bob", "01a", b"FAULT `x`")
+    (folder / "cy").mkdir()
+    (folder / "cy" / "07a.py").write_text(SOLUTION)
+    grade(folder, out, due={"07a": datetime(2025, 1, 1, tzinfo=UTC)}, late=LateRule(percent=10))
+    pages = [out / "class.html", out / "alike" / "07a.html", *(out / "reports").iterdir()]
+    for page in pages:
+        assert '<html lang="zh-CN">' in page.read_text()
+        if page.parent.name != "alike":  # that one shows the files
+            english = set(re.findall(r"(?:[a-z]+ ){2,}[a-z]+", read_words(page)))
+            # a title that was read before, and words of the grader that the journal keeps
+            assert english <= {"block by block", "script is it", "a grader fault"}, page
+
+
+def test_the_class_page_shows_code_as_code(tmp_path):
+    write_file(tmp_path / "class" / "ann", "01a", "FAULT")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "marks.csv").write_text(
+        "learner,exercise,points,comment\nann,01a,1,see `x`"
+    )
+    grade(tmp_path / "class", tmp_path / "out", only=("01a",))
+    page = (tmp_path / "out" / "class.html").read_text()
+    assert "see <code>x</code>" in page and "`" not in page

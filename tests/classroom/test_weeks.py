@@ -221,6 +221,29 @@ def test_moodles_other_number_of_each_assignment_makes_no_second_learner(tmp_pat
     assert row["Points (of 3)"] == "3"
 
 
+def test_the_mapping_that_moodles_refusal_asks_for_makes_no_second_learner(tmp_path):
+    """Two learners of one name, and one whose name is her own: in the second week a mapping says
+    who is who, by the numbers that the gradebook has."""
+    out, who = tmp_path / "out", tmp_path / "who.csv"
+    people = [("Li Wei", 1, RIGHT), ("Li Wei", 2, WRONG), ("Jane Doe", 3, RIGHT)]
+    lines = ["learner,path,id"]
+    for name, number, text in people:
+        for week, exercise in enumerate(("01a", "04a"), 1):
+            own = f"{name}_{100 * week + number}_assignsubmission_file"
+            write_file(tmp_path / str(week) / own, exercise, text)
+        lines.append(f"{name},{own},{100 + number}")
+    who.write_text("\n".join(lines) + "\n")
+    grade(tmp_path / "1", out, only=("01a",))
+    (out / "marks.csv").write_text("learner,exercise,points\nJane Doe,01a,0.5\n")
+    with pytest.raises(CourseError, match="may be any of 2 learners"):
+        grade(tmp_path / "2", out, only=("04a",))
+    for _again in range(2):
+        grade(tmp_path / "2", out, only=("04a",), mapping=who)
+        rows = read_table(out / "gradebook.csv", "ID")
+        points = {number: row["Points (of 3)"] for number, row in rows.items()}
+        assert points == {"101": "3", "102": "0", "103": "2.5"}
+
+
 @pytest.mark.parametrize("order", [("canvas", "mapped", "canvas"), ("mapped", "canvas", "mapped")])
 def test_a_mapping_and_canvas_know_one_learner_by_one_number(tmp_path, order):
     """Two learners of one name: the number tells them apart, in whichever layout a week comes."""

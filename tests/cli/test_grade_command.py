@@ -51,10 +51,6 @@ def test_a_class_without_a_file_has_a_gradebook_and_a_reason_for_each(folder, tm
         lines[0],
     )
     assert [line.split(",")[0] for line in lines[1:]] == ["'=bob", "ann", "cy"]
-    assert (
-        app.run(["grade", str(folder), "-o", str(out), "--all", "--no-resume"]) == app.BAD_REQUEST
-    )
-    assert "is there already" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -113,7 +109,6 @@ def test_what_came_out_is_counted_in_words_that_agree(tmp_path, capsys, counts, 
             app.BAD_REQUEST,
             "--recheck names 04a, which --only leaves out",
         ),
-        (["--all", "--resume"], app.BAD_REQUEST, "to go on with"),
         (["--all", "--map", "nowhere.csv"], app.BAD_REQUEST, "the mapping"),
         (["--all", "--weights", "heavy"], app.USAGE_ERROR, "heavy"),
         (["--all", "--workers", "0"], app.USAGE_ERROR, "'--workers'"),

@@ -13,7 +13,7 @@ from course_lib.catalog import mutants, texts
 from course_lib.compiler import KernelSource, Pointer, compile_report
 from course_lib.grading.cases.buffers import Tensor
 from course_lib.grading.cases.case import Case
-from course_lib.grading.cases.plan import Expected, Plan
+from course_lib.grading.cases.plan import Batch, Expected, Plan
 from course_lib.grading.execution.runner import run
 from course_lib.grading.judging.judge import judge
 from course_lib.grading.submission.source import Kernels
@@ -315,3 +315,43 @@ def test_columns_that_are_to_be_alike_are_compared_bit_by_bit_and_a_nan_is_like_
     errors = run(Kernels(text, ("sum_rows",), RULES), [the_plan], "cpu").errors
     assert [error.fault.kind for error in errors.values()] == ([] if row is None else ["unlike"])
     assert all(error.fault.row == row for error in errors.values())
+
+
+@pytest.mark.parametrize(
+    ("stored", "element"),
+    [
+        ("tl.sum(tl.load(x_ptr + cols))", None),
+        ("1.0 / (1 - row) + 0.0 * rows", None),
+        ("tl.where((row == 2) & (rows > 3), 1.0000001, 1.0)", "part[2]"),
+    ],
+)
+def test_the_rows_of_a_smaller_batch_are_compared_bit_by_bit_and_a_nan_is_like_any_other(
+    stored, element
+):
+    tensors = (
+        Tensor("x", "fp32", (M, N), (N, 1), np.ones((M, N), np.float32)),
+        Tensor("part", "fp32", (M,), (1,)),
+    )
+    text = (
+        "import triton\nimport triton.language as tl\n\n\n@triton.jit\ndef sum_rows(x_ptr,"
+        " part_ptr, rows, N: tl.constexpr):\n    row = tl.program_id(0)\n"
+        "    cols = row * N + tl.arange(0, N)\n"
+        f"    tl.store(part_ptr + row, {stored})\n"
+    )
+    the_plan = Plan(
+        Case("c", M, N, N, "one number per program"),
+        "sum_rows",
+        (M,),
+        tensors,
+        ("x", "part", M),
+        {"N": N},
+        {},
+        batch=Batch(3, ("x", "part", 3), {"N": N}),
+    )
+    errors = run(Kernels(text, ("sum_rows",), RULES), [the_plan], "cpu").errors
+    if element is None:
+        assert not errors
+    else:
+        (error,) = errors.values()
+        assert (error.fault.kind, error.fault.row) == ("batch", 2)
+        assert f"{element} is 1.0000001 in this batch, and 1.0 in the one with M = 3" in error.text

@@ -43,9 +43,11 @@ def make(shape, dtype=torch.float32, seed=0, mean=0.0):
     return (torch.randn(shape, generator=generator) + mean).to(dtype).to(DEVICE)
 
 
-def check_layer_norm(dy, x, w, algorithm, eps=1e-5):
+def check_layer_norm(dy, x, w, algorithm, eps=1e-5, dtotal=None):
     _, mean, rstd = layer_norm_forward(x, w, None, eps)
-    dx, dw, db = layer_norm_backward.layer_norm_backward(dy, x, w, mean, rstd, algorithm=algorithm)
+    dx, dw, db = layer_norm_backward.layer_norm_backward(
+        dy, x, w, mean, rstd, dtotal=dtotal, algorithm=algorithm
+    )
     want = reference.layer_norm_vjp(dy, x, w, eps)
     x64, dy64 = reference.float64(x), np.abs(reference.float64(dy))
     exact = reference.layer_norm(x, None, None, eps)
@@ -63,14 +65,15 @@ def check_layer_norm(dy, x, w, algorithm, eps=1e-5):
         and dw.dtype == db.dtype == w_dtype
         and dw.shape == db.shape == (x64.shape[1],)
     )
-    close(dx, want.dx, terms, x.dtype)
+    further = 0.0 if dtotal is None else reference.float64(dtotal)
+    close(dx, want.dx + further, terms + np.abs(further), x.dtype)
     close(dw, want.dw, (dy64 * xhat).sum(axis=0), w_dtype)
     close(db, want.db, dy64.sum(axis=0), w_dtype)
 
 
-def check_rms_norm(dy, x, w, algorithm, eps=1e-5):
+def check_rms_norm(dy, x, w, algorithm, eps=1e-5, dtotal=None):
     _, rstd = rms_norm_forward(x, w, eps)
-    dx, dw = rms_norm_backward.rms_norm_backward(dy, x, w, rstd, algorithm=algorithm)
+    dx, dw = rms_norm_backward.rms_norm_backward(dy, x, w, rstd, dtotal=dtotal, algorithm=algorithm)
     want = reference.rms_norm_vjp(dy, x, w, eps)
     exact = reference.rms_norm(x, None, eps)
     xhat, dy64 = np.abs(exact.y), np.abs(reference.float64(dy))
@@ -78,7 +81,8 @@ def check_rms_norm(dy, x, w, algorithm, eps=1e-5):
     terms = exact.rstd[:, None] * (wdy + xhat * (xhat * wdy).mean(axis=1, keepdims=True))
     w_dtype = x.dtype if w is None else w.dtype
     assert (dx.dtype, dx.shape, dw.dtype) == (x.dtype, x.shape, w_dtype)
-    close(dx, want.dx, terms, x.dtype)
+    further = 0.0 if dtotal is None else reference.float64(dtotal)
+    close(dx, want.dx + further, terms + np.abs(further), x.dtype)
     close(dw, want.dw, (dy64 * xhat).sum(axis=0), w_dtype)
 
 
@@ -136,6 +140,51 @@ def test_dy_and_x_have_strides_of_their_own(layout, algorithm):
     check_layer_norm(dy, x, w, algorithm)
     if algorithm in RMS_NORM:
         check_rms_norm(dy, x, w, algorithm)
+
+
+OF_MODELS = ["persistent", "two tiles", "split", "columns"]  # those that "auto" takes
+
+
+@pytest.mark.parametrize("algorithm", OF_MODELS)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("shape", [(1, 1), (5, 17), (33, 128), (9, 300)])
+def test_the_gradient_of_a_residual_is_added_before_dx_is_rounded(shape, dtype, algorithm):
+    dy, x, w = make(shape, dtype, 1), make(shape, dtype, mean=3.0), make(shape[1], dtype, 2)
+    dtotal = make((shape[1], shape[0]), dtype, 3).t()
+    check_layer_norm(dy, x, w, algorithm, dtotal=dtotal)
+    check_rms_norm(dy, x, w, algorithm, dtotal=dtotal)
+
+
+@pytest.mark.parametrize("algorithm", OF_MODELS)
+def test_gradients_that_are_not_needed_are_left_out_and_change_no_bits(algorithm):
+    dy, x, w = make((20, 70), seed=1), make((20, 70), mean=3.0), make(70, seed=2)
+    _, mean, rstd = layer_norm_forward(x, w, None, 1e-5)
+    for needs_dw, needs_db in ((True, False), (False, True), (False, False)):
+        needs = {"needs_dw": needs_dw, "needs_db": needs_db}
+        whole, some = (
+            layer_norm_backward.layer_norm_backward(
+                dy, x, w, mean, rstd, dtotal=x, algorithm=algorithm, **options
+            )
+            for options in ({}, needs)
+        )
+        assert torch.equal(some[0], whole[0])
+        for got, want, needed in zip(some[1:], whole[1:], needs.values(), strict=True):
+            assert torch.equal(got, want) if needed else got is None
+    whole, some = (
+        rms_norm_backward.rms_norm_backward(dy, x, w, rstd, algorithm=algorithm, needs_dw=needs_dw)
+        for needs_dw in (True, False)
+    )
+    assert torch.equal(some[0], whole[0]) and some[1] is None
+
+
+def test_the_lessons_designs_refuse_what_they_do_not_compute():
+    x, row = make((3, 8)), make(3)
+    for options in ({"dtotal": x}, {"needs_dw": False}, {"needs_db": False}):
+        for algorithm in ("two-stage", "locked"):
+            with pytest.raises(ValueError, match="computes dx, dw and db, and adds no dtotal"):
+                layer_norm_backward.layer_norm_backward(
+                    x, x, None, row, row, algorithm=algorithm, **options
+                )
 
 
 @pytest.mark.parametrize("algorithm", LAYER_NORM)
@@ -223,6 +272,13 @@ def test_column_sums(P):
     alone = torch.empty_like(a)
     column_sums(first, None, alone, None)
     assert torch.equal(alone, a)
+    column_sums(None, second, None, alone)
+    close(
+        alone,
+        reference.float64(second).sum(axis=0),
+        np.abs(reference.float64(second)).sum(axis=0) + 1e-30,
+        torch.float32,
+    )
 
 
 @pytest.mark.skipif(course_lib.MODE != "cpu", reason="interleaves programs in the interpreter")
@@ -279,6 +335,18 @@ def test_what_is_chosen_follows_the_row_length(monkeypatch):
         12304
     ) == "split"
     assert chosen(3072, torch.float32) == "persistent" and chosen(12288, centred=True) == "split"
+
+
+@pytest.mark.parametrize(
+    ("shared_bytes", "itemsize", "matrices", "stages"),
+    [(232448, 2, 2, 3), (232448, 4, 3, 3), (232448, 8, 2, 2), (166912, 4, 2, 3),
+     (166912, 4, 3, 2), (101376, 8, 3, 1)],
+)  # fmt: skip
+def test_tiles_in_flight_fit_the_shared_memory(shared_bytes, itemsize, matrices, stages):
+    """4096 columns on an H100, an A100 and an L4. Three tiles of fp64 take 256 KB."""
+    tile = tables.persistent(4096)
+    stage_bytes = matrices * tile.rows * tile.block * itemsize
+    assert tables.fit_stages(tile.stages, stage_bytes, shared_bytes) == stages
 
 
 @pytest.mark.parametrize("N", [1, 2048, 8192, 8193, 16384, 40000, 262144, 10**6])

@@ -105,6 +105,25 @@ def test_weight_and_bias_may_be_absent_or_of_another_dtype(algorithm):
     close(y, reference.rms_norm(x).y, 4.0, torch.float16)
 
 
+@pytest.mark.parametrize("algorithm", ["resident", "two tiles", "blocked", "split", "few rows"])
+@pytest.mark.parametrize(
+    ("x_dtype", "dtype"), [(torch.bfloat16, torch.float32), (torch.float32, torch.float16)]
+)
+def test_y_may_have_another_dtype_and_is_rounded_once(x_dtype, dtype, algorithm):
+    x, w, b = make((5, 37), x_dtype), make(37, x_dtype, 1, 0.5), make(37, x_dtype, 2, 0.0)
+    y, _, rstd = layer_norm_forward(x, w, b, 1e-5, dtype, algorithm=algorithm)
+    want = reference.layer_norm(x, w, b, 1e-5)
+    slack = np.abs(reference.float64(w)) * (1 + np.abs(want.mean) * want.rstd)[:, None] + np.abs(
+        want.y
+    )
+    assert y.dtype == dtype and rstd.dtype == torch.float32
+    close(y, want.y, slack + np.abs(reference.float64(b)), dtype)
+    y, _ = rms_norm_forward(x, w, 1e-5, dtype, algorithm=algorithm)
+    want = reference.rms_norm(x, w, 1e-5)
+    assert y.dtype == dtype
+    close(y, want.y, np.abs(reference.float64(w)) + np.abs(want.y), dtype)
+
+
 @pytest.mark.parametrize("algorithm", ["resident", "two tiles", "blocked"])
 def test_a_mean_far_from_zero_loses_nothing(algorithm):
     check_layer_norm(make((3, 1000), torch.float32, mean=1e4), None, None, 1e-5, algorithm)

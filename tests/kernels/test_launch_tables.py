@@ -11,8 +11,14 @@ from course_lib.bench.operations import DTYPES
 from course_lib.compiler import Pointer, compile_report, occupancy
 from course_lib.kernels import two_tiles
 from course_lib.kernels.add_layer_norm import add_layer_norm_kernel
-from course_lib.kernels.launch import tables
-from course_lib.kernels.launch.device_classes import DEVICE_CLASSES, H100, DeviceClass, find_line
+from course_lib.kernels.launch import operands, tables
+from course_lib.kernels.launch.device_classes import (
+    DEVICE_CLASSES,
+    H100,
+    DeviceClass,
+    find_line,
+    has_whole_vectors,
+)
 from course_lib.kernels.layer_norm import layer_norm_resident_kernel
 from course_lib.kernels.norm_backward import norm_backward_persistent_kernel
 from course_lib.kernels.split_row import split_row_forward_kernel
@@ -33,6 +39,10 @@ ARCH_OF = {"H200": "sm_90"}  # of each class for fast memory
 FAST = [tuned for tuned in DEVICE_CLASSES if tuned is not H100]
 
 
+def find_vector(N: int, dtype: str) -> int:
+    return operands.find_vector(torch.empty((1, N), dtype=DTYPES[dtype], device="meta"), N)
+
+
 def find_arch(tuned: DeviceClass) -> str:
     assert tuned.name in ARCH_OF, (
         "ARCH_OF in tests/kernels/test_launch_tables.py does not name the architecture of"
@@ -41,10 +51,20 @@ def find_arch(tuned: DeviceClass) -> str:
     return ARCH_OF[tuned.name]
 
 
-def persistent(kind: str, N: int, dtype: str, arch: str, tuned: DeviceClass = H100):
+# the gradients that a call asks for: all, those of a residual stream, and none of weights
+ASKED = [
+    {"HAS_DTOTAL": False, "HAS_DW": True},
+    {"HAS_DTOTAL": True, "HAS_DW": True},
+    {"HAS_DTOTAL": True, "HAS_DW": False},
+]
+
+
+def persistent(
+    kind: str, N: int, dtype: str, arch: str, tuned: DeviceClass = H100, asked: dict = ASKED[0]
+):
     centred = kind == "layer_norm"
-    launch = tables.persistent(N, tuned=tuned, centred=centred)
-    line = find_line(tuned.persistent, N, centred=centred)
+    launch = tables.persistent(N, DTYPES[dtype], tuned=tuned, centred=centred)
+    line = find_line(tuned.persistent, N, DTYPES[dtype], centred)
     x, sums = Pointer(dtype), Pointer("fp32")
     strides = [N, 1, N, 1, N, 1000, N]
     constexprs = {
@@ -54,12 +74,17 @@ def persistent(kind: str, N: int, dtype: str, arch: str, tuned: DeviceClass = H1
         "BLOCK": launch.block,
         "STAGES": launch.stages,
     }
-    constexprs |= {"DEPENDENT": arch >= "sm_90", "EVICTION_POLICY": tables.eviction_policy(N)}
+    constexprs |= {
+        "DEPENDENT": arch >= "sm_90",
+        "EVICTION_POLICY": tables.eviction_policy(N, DTYPES[dtype]),
+        "VECTOR": find_vector(N, dtype),
+    }
     constexprs |= {
         "CENTRED": centred,
         "AHEAD": find_line(tuned.ahead, N, DTYPES[dtype], centred).ahead,
     }
-    arguments = [x, x, x, sums, sums, x, sums, sums, *strides]
+    constexprs |= asked | {"HAS_DB": asked["HAS_DW"] and centred}
+    arguments = [x, x, x, sums, sums, x, x, sums, sums, *strides]
     limits = {"num_warps": launch.num_warps, "maxnreg": line.registers, "arch": arch}
     return compile_report(
         norm_backward_persistent_kernel, arguments, constexprs, disassemble=False, **limits
@@ -71,10 +96,13 @@ def persistent(kind: str, N: int, dtype: str, arch: str, tuned: DeviceClass = H1
 @pytest.mark.parametrize("N", LENGTHS)
 def test_the_persistent_backward_does_not_spill(N, dtype, kind):
     for arch in ARCHES if N in (1024, 4096, 8192) else ["sm_90"]:
-        report = persistent(kind, N, dtype, arch)
-        assert report.spill_bytes == 0, (
-            f"{arch}: {report.spill_bytes} bytes at {report.registers} registers"
-        )
+        for asked in ASKED if arch == "sm_90" else ASKED[:1]:
+            report = persistent(kind, N, dtype, arch, asked=asked)
+            # a residual before rows of odd length, which no model has
+            odd = asked["HAS_DTOTAL"] and not has_whole_vectors(N, DTYPES[dtype])
+            assert report.spill_bytes <= (80 if odd else 0), (
+                f"{arch}, {asked}: {report.spill_bytes} bytes at {report.registers} registers"
+            )
 
 
 @pytest.mark.parametrize("kind", ["layer_norm", "rms_norm"])
@@ -88,7 +116,10 @@ def test_the_persistent_backward_for_fast_memory_does_not_spill(tuned, dtype, ki
         )
 
 
-LONG = [(65536, "sm_80"), (65536, "sm_90"), (65536, "sm_100"), (262144, "sm_90"), (100001, "sm_90")]
+LONG = [
+    (65536, "sm_80"), (65536, "sm_90"), (65536, "sm_100"), (262144, "sm_90"), (100001, "sm_90"),
+    (40008, "sm_90"),
+]  # fmt: skip
 LONG_FORWARD = [*LONG, (32768, "sm_90"), (40016, "sm_90"), (49152, "sm_90"), (300000, "sm_90")]
 
 
@@ -130,6 +161,7 @@ def test_the_split_row_kernel_does_not_spill_and_its_programs_are_resident_at_on
             "HAS_B": centred,
             "ADD": add,
             "FULL": launch.full,
+            "VECTOR": find_vector(N, dtype),
         } | split_constexprs(launch, arch)
         x, sums, words = Pointer(dtype), Pointer("fp32"), Pointer("int64")
         arguments = [x, x, x, x, x, x, sums, sums, words, words, N, 1, N, 1, N, 1024, N, 1e-5, 32]
@@ -157,18 +189,43 @@ def test_the_split_row_kernel_does_not_spill_and_its_programs_are_resident_at_on
 # would do. A kernel that loads mean and rstd a second time fits, and is slower: docs/kernels.md,
 # "Backward", has the measurement.
 MOST_SPILLED = {("fp16", True): 32}
+# the same with the gradient of a residual; for RMSNorm only rows of odd length spill
+MOST_SPILLED_WITH_RESIDUAL = {("fp16", True): 32, ("fp16", False): 32}
 
 
+@pytest.mark.parametrize("asked", ASKED, ids=str)
 @pytest.mark.parametrize("dtype", ["fp16", "fp32"])
 @pytest.mark.parametrize("centred", [True, False])
-def test_the_split_row_backward_hardly_spills(centred, dtype):
+def test_the_split_row_backward_hardly_spills(centred, dtype, asked):
     for N, arch in [(16384, "sm_80"), *LONG] + (
         [] if centred else [(10007, "sm_90"), (131071, "sm_90")]
     ):
         launch = tables.split_backward(N, DTYPES[dtype])
         constexprs = {"CENTRED": centred, "HAS_W": True} | split_constexprs(launch, arch)
+        constexprs |= asked | {"HAS_DB": asked["HAS_DW"] and centred}
+        constexprs["VECTOR"] = find_vector(N, dtype)
         x, sums, words = Pointer(dtype), Pointer("fp32"), Pointer("int64")
-        arguments = [x, x, x, sums, sums, x, sums, sums, words, words, N, 1, N, 1, N, 1024, N, 32]
+        arguments = [
+            x,
+            x,
+            x,
+            sums,
+            sums,
+            x,
+            x,
+            sums,
+            sums,
+            words,
+            words,
+            N,
+            1,
+            N,
+            1,
+            N,
+            1024,
+            N,
+            32,
+        ]
         report = compile_report(
             split_row_backward_kernel,
             arguments,
@@ -177,7 +234,9 @@ def test_the_split_row_backward_hardly_spills(centred, dtype):
             arch=arch,
             disassemble=False,
         )
-        most = MOST_SPILLED.get((dtype, centred), 0)
+        most = (MOST_SPILLED_WITH_RESIDUAL if asked["HAS_DTOTAL"] else MOST_SPILLED).get(
+            (dtype, centred), 0
+        )
         assert report.spill_bytes <= most, (
             f"{N}, {arch}: {report.spill_bytes} bytes at {report.registers} registers"
         )
@@ -186,8 +245,8 @@ def test_the_split_row_backward_hardly_spills(centred, dtype):
 TWO_TILES = [
     (3001, "sm_90"), (4095, "sm_90"), (4097, "sm_80"), (4097, "sm_100"), (5120, "sm_90"),
     (5120, "sm_100"), (6001, "sm_90"),
-    (8191, "sm_90"), (9000, "sm_90"), (12288, "sm_90"), (16383, "sm_90"), (20480, "sm_90"),
-    (20001, "sm_90"),
+    (8191, "sm_90"), (8200, "sm_90"), (9000, "sm_90"), (12288, "sm_90"), (16383, "sm_90"),
+    (20008, "sm_90"), (20480, "sm_90"), (20001, "sm_90"),
 ]  # fmt: skip
 
 
@@ -196,8 +255,8 @@ TWO_TILES = [
 @pytest.mark.parametrize("centred", [True, False])
 def test_two_tiles_do_not_spill(centred, dtype, add):
     for N, arch in TWO_TILES:
-        block, tail, num_warps = tables.two_tiles(N)
-        most = find_line(H100.two_tiles, N).registers
+        block, tail, num_warps = tables.two_tiles(N, DTYPES[dtype])
+        most = find_line(H100.two_tiles, N, DTYPES[dtype]).registers
         constexprs = {
             "CENTRED": centred,
             "HAS_W": True,
@@ -206,12 +265,18 @@ def test_two_tiles_do_not_spill(centred, dtype, add):
             "BLOCK": block,
             "TAIL": tail,
         }
-        constexprs["EVICTION_POLICY"] = tables.eviction_policy(N, add=add)
-        x, w, sums = Pointer(dtype), Pointer(dtype, aligned=N % 16 == 0), Pointer("fp32")
+        constexprs["EVICTION_POLICY"] = tables.eviction_policy(N, DTYPES[dtype], add=add)
+        constexprs["VECTOR"] = find_vector(N, dtype)
+        x, sums = Pointer(dtype), Pointer("fp32")
+        w = Pointer(dtype, aligned=has_whole_vectors(N, DTYPES[dtype]))
         arguments = [x, x, x, x, w, w, sums, sums, N, 1, N, 1, N, N, 1e-5]
         limits = {"num_warps": num_warps, "maxnreg": most, "arch": arch}
         report = compile_report(
-            two_tiles.choose_kernel(N), arguments, constexprs, disassemble=False, **limits
+            two_tiles.choose_kernel(N, DTYPES[dtype]),
+            arguments,
+            constexprs,
+            disassemble=False,
+            **limits,
         )
         assert report.spill_bytes == 0, (
             f"{N}, {arch}: {report.spill_bytes} bytes at {report.registers} registers"
@@ -220,21 +285,22 @@ def test_two_tiles_do_not_spill(centred, dtype, add):
 
 @pytest.mark.parametrize("dtype", ["fp16", "bf16", "fp32"])
 @pytest.mark.parametrize("centred", [True, False])
-def test_two_tiles_backward_do_not_spill(centred, dtype):
+@pytest.mark.parametrize("asked", ASKED[:2], ids=str)
+def test_two_tiles_backward_do_not_spill(centred, dtype, asked):
     cases = [(2049, "sm_90"), (4097, "sm_80"), (4097, "sm_90"), (4097, "sm_100"), (6001, "sm_90")]
     if dtype != "fp32":
         cases += [(3072, "sm_90"), (5120, "sm_90"), (10240, "sm_90")]
         cases += [] if centred else [(12288, "sm_90")]
     for N, arch in cases:
-        launch = tables.two_tiles_backward(N)
+        launch = tables.two_tiles_backward(N, DTYPES[dtype])
         num_warps = launch.num_warps
         constexprs = {
             "CENTRED": centred, "HAS_W": True, "BLOCK": launch.block, "TAIL": launch.tail,
             "STAGES": launch.stages,
-            "DEPENDENT": arch >= "sm_90",
-        }  # fmt: skip
+            "DEPENDENT": arch >= "sm_90", "HAS_DB": centred, "VECTOR": find_vector(N, dtype),
+        } | asked  # fmt: skip
         x, w, sums = Pointer(dtype), Pointer(dtype, aligned=False), Pointer("fp32")
-        arguments = [x, x, w, sums, sums, x, sums, sums, N, 1, N, 1, N, 1000, N]
+        arguments = [x, x, w, sums, sums, x, x, sums, sums, N, 1, N, 1, N, 1000, N]
         report = compile_report(
             two_tiles_backward_kernel,
             arguments,
@@ -243,7 +309,9 @@ def test_two_tiles_backward_do_not_spill(centred, dtype):
             arch=arch,
             disassemble=False,
         )
-        assert report.spill_bytes == 0, (
+        # two numbers of a thread, of the longest rows with a residual's gradient
+        most = 8 if asked["HAS_DTOTAL"] and N > tables.PERSISTENT_LIMIT else 0
+        assert report.spill_bytes <= most, (
             f"{N}, {arch}: {report.spill_bytes} bytes at {report.registers} registers"
         )
 
@@ -251,7 +319,7 @@ def test_two_tiles_backward_do_not_spill(centred, dtype):
 @pytest.mark.parametrize("dtype", ["fp16", "bf16"])
 @pytest.mark.parametrize(("N", "programs"), [(8000, 3), (8192, 3), (16000, 2), (16384, 2)])
 def test_a_multiprocessor_has_room_for_several_programs_with_long_rows(N, programs, dtype):
-    launch = tables.resident(N)
+    launch = tables.resident(N, DTYPES[dtype])
     most = find_line(H100.resident, N, DTYPES[dtype], True, False).registers
     assert find_line(H100.resident, N, torch.float32, True, False).registers is None
     x, sums = Pointer(dtype), Pointer("fp32")
@@ -260,7 +328,7 @@ def test_a_multiprocessor_has_room_for_several_programs_with_long_rows(N, progra
         "HAS_B": True,
         "ROWS": launch.rows,
         "BLOCK": launch.block,
-        "EVICTION_POLICY": tables.eviction_policy(N),
+        "EVICTION_POLICY": tables.eviction_policy(N, DTYPES[dtype]),
     }
     arguments = [x, x, x, x, sums, sums, N, 1, N, 1, 1000, N, 1e-5]
     limits = {"num_warps": launch.num_warps, "maxnreg": most, "arch": "sm_90", "disassemble": False}

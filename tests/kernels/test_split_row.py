@@ -4,6 +4,7 @@ whatever order the programs start."""
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from course_lib.kernels import split_row_backward
 from course_lib.kernels.launch import choice, device, tables
 from course_lib.kernels.launch.device_classes import DEVICE_CLASSES, H100, H200
 from course_lib.kernels.layer_norm import add_layer_norm_forward, layer_norm_forward
+from course_lib.kernels.layer_norm_backward import layer_norm_backward
 from course_lib.kernels.rms_norm import add_rms_norm_forward, rms_norm_forward
 from course_lib.kernels.split_row import split_row_forward_kernel
 from course_lib.norms import functional, reference
@@ -176,7 +178,8 @@ def test_the_algorithm_for_long_rows_follows_size_dtype_and_room(monkeypatch):
     many = torch.empty(600, 40000, device=DEVICE)
     wide = make((2, 40000)).double()
     assert chosen(few) == chosen(few[:, 16:]) == chosen(few, few) == "few rows"
-    for odd in (few[:, 1:-15], few[:, ::2], few[:, :-1], make((2, 40008))):
+    assert chosen(make((2, 40004))) == "few rows", "rows of whole vectors, of four numbers each"
+    for odd in (few[:, 1:-15], few[:, ::2], few[:, :-1], make((2, 40010))):
         if odd.shape[1] > tables.RESIDENT_LIMIT:
             assert chosen(odd) == "split"
         assert chosen(few, odd) == "split"
@@ -213,8 +216,9 @@ def test_the_algorithm_for_long_rows_follows_size_dtype_and_room(monkeypatch):
             assert chosen_for(True, odd) == chosen(odd, odd) == chosen(longer) == "few rows"
             assert chosen_for(False, odd) == "split"
         assert chosen(odd.float()) == "split"
-    monkeypatch.setattr(choice, "has_room_for", lambda x, chunks: False)
-    assert chosen(many) == "blocked" and chosen(half) == "resident" and chosen(few) == "few rows"
+    monkeypatch.setattr(choice, "has_room_for", lambda x, shares: False)
+    assert chosen(many) == "few rows" and chosen(half) == "resident" and chosen(few) == "few rows"
+    assert chosen(many.double()) == "blocked"
 
 
 @pytest.mark.parametrize("tuned, dtype", TABLES)
@@ -326,10 +330,30 @@ def test_with_less_room_than_a_row_has_chunks_it_would_hang_and_the_scheduler_sa
 
 
 def test_a_device_too_small_for_a_row_is_refused(monkeypatch):
-    monkeypatch.setattr(choice, "has_room_for", lambda x, chunks: False)
-    with pytest.raises(ValueError, match="more than this device has multiprocessors"):
+    monkeypatch.setattr(choice, "has_room_for", lambda x, shares: False)
+    with pytest.raises(ValueError, match="more than this device runs at once beside other kernels"):
         layer_norm_forward(make((1, 40)), None, None, 1e-5, algorithm="split")
     assert layer_norm_forward(make((1, 40000)), None, None, 1e-5)[0].isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("chunks", "programs", "has_room"),
+    [(99, 1, True), (100, 1, False), (128, 2, True), (132, 2, True), (133, 2, False)],
+)
+def test_a_quarter_of_the_places_is_left_to_other_kernels(monkeypatch, chunks, programs, has_room):
+    monkeypatch.setattr(device, "count_multiprocessors", lambda _: 132)
+    x = SimpleNamespace(dtype=torch.float16, device=torch.device("cuda"))
+    launch = tables.SplitLaunch(chunks, 4096, 4, programs)
+    assert choice.has_room_for(x, launch) is has_room
+
+
+def test_a_row_that_32_bits_cannot_count_is_refused():
+    x = torch.empty((1, 1), dtype=torch.float16).expand(1, 2**31 - 2**15 + 1)
+    row = torch.empty(1)
+    with pytest.raises(ValueError, match="the kernels count them in 32 bits"):
+        layer_norm_forward(x, None, None, 1e-5)
+    with pytest.raises(ValueError, match="the kernels count them in 32 bits"):
+        layer_norm_backward(x, x, None, row, row)
 
 
 # ---- backward ------------------------------------------------------------------------------------
@@ -343,11 +367,11 @@ def backward(
     dx, partial = torch.empty_like(x), torch.full((2, groups, N), float("nan"))
     words = torch.zeros(2 + M * 4, dtype=torch.int64)
     outcome = schedule.run(
-        split_row_backward.split_row_backward_kernel, (groups * 3,), dy, x, x, mean, rstd, dx,
+        split_row_backward.split_row_backward_kernel, (groups * 3,), dy, x, x, mean, rstd, dy, dx,
         partial[0], partial[1], words[2:], words,
         N, 1, N, 1, N, M, N, groups, seed=seed, resident=resident, CENTRED=True, HAS_W=False,
         CHUNKS=3, CHUNKS_2=4,
-        COPIES=2, BLOCK=16, DEPENDENT=False,
+        COPIES=2, BLOCK=16, DEPENDENT=False, HAS_DTOTAL=False, HAS_DW=True, HAS_DB=True,
     )  # fmt: skip
     return outcome, [dx, partial[0].sum(0), partial[1].sum(0)]
 

@@ -202,28 +202,16 @@ MISTAKES = (
         "(n_a + n_b) / n_b",
     ),
     Mistake(
-        "04-stream",
-        (("(x[count] - mean) / (count + 1)", "x[count] / (count + 1)"),),
+        "04-between",
+        (("d * n_b / n, d * n_a / n", "d * n_b / n, d * n_b / n"),),
         "Wrong values.",
-        "x[count] / (count + 1)",
+        "d * n_b / n",
     ),
     Mistake(
-        "04-stream",
-        (("mean + (x[count] - mean) / (count + 1)", "(mean + x[count]) / 2"),),
+        "04-between",
+        (("d * n_b / n, d * n_a / n", "d / n_b, d / n_a"),),
         "Wrong values.",
-        "(mean + x[count]) / 2",
-    ),
-    Mistake(
-        "04-columns",
-        (("for column in range(N):", "for column in range(N - 1):"),),
-        "The loop has a turn too few.",
-        "range(N - 1)",
-    ),
-    Mistake(
-        "04-columns",
-        (("np.maximum(known, x[:, column])", "np.maximum(known, x[column])"),),
-        "The function raises an error.",
-        "x[column]",
+        "d / n_b",
     ),
     Mistake(
         "04-empty-sides",
@@ -337,8 +325,8 @@ MISTAKES = (
     ),
     Mistake(
         "06-floor",
-        (("passes * M * N * itemsize", "M * N * itemsize"),),
-        "The passes are not counted.",
+        (("sweeps * M * N * itemsize", "M * N * itemsize"),),
+        "The sweeps are not counted.",
         "moved = M * N * itemsize",
     ),
     Mistake(

@@ -13,6 +13,7 @@ import pytest
 from course_lib import CourseError, catalog, exercise
 from course_lib.authoring import exercises
 from course_lib.base import paths
+from course_lib.base.translation import LANGUAGES
 from course_lib.catalog import texts
 from course_lib.grading.verdict import Verdict
 from course_lib.learner import progress
@@ -52,6 +53,15 @@ def test_it_shows_the_task_the_code_and_the_way_to_the_file(learner):
     assert "Open exercises/ex00a_masked_copy.py" in head or str(learner) in head
     assert "def copy_kernel" in words(panel._code) and "Copy n elements" not in words(panel._code)
     assert "Not checked yet" in words(panel._result)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_edge_cases_lie_in_a_fold(learner, monkeypatch, language):
+    monkeypatch.setenv("COURSE_LANG", language)
+    for exercise_id in ("01a", "01b", "02a", "02b", "03a"):
+        task = panel_page.write_task(catalog.get(exercise_id))
+        (fold,) = re.findall(r"<details><summary>(?:(?!</details>).)*</details>", task, re.S)
+        assert "Inf" in fold and "Inf" not in task.replace(fold, "")
 
 
 def test_check_says_what_the_file_is_worth_now(learner):

@@ -1,5 +1,5 @@
-"""One thing has one name in all that a learner reads: pages, predictions, steps, exercises and
-README."""
+"""One thing has one name in all that a learner reads: pages, predictions, steps, exercises,
+pictures and README."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ _COUNTED = r"(?:registers|numbers|rows|elements|bytes|reads|columns|warps|thread
 WRONG_WORDS = {
     r"\b(?:spare|padded) (?:lanes?|columns?)\b|\blanes? (?:are|is) (?:spare|padded)\b|\blanes? "
     r"outside\b": ("lane past the end"),
-    r"\bsweeps?\b": "pass",
+    # an algorithm is one-pass or two-pass, gradients have a backward pass, and kernels pass a check
+    r"\b(?:first|second|third|further|another|elementwise) pass\b|"
+    r"(?<!-)(?<!backward.)\bpass over\b|"
+    r"\b(?:two|three|four|five|six|eight|[1-9]|how many|fewer|these|those|both|of the)"
+    r" passes\b": ("sweep"),
     r"\b(?:block|program) instances?\b|\bthread blocks?\b|\bblock (?:index|number|id)\b": "program",
     # a rate; "how many lanes a thread has" is none
     rf"\b(?:{_COUNTED}|1 row|one row|a row) an? {_THING}\b(?! "
@@ -28,6 +32,9 @@ FILES = [
     *sorted((paths.ROOT / "course_lib/lessons").glob("lesson*/predictions.toml")),
     *sorted((paths.ROOT / "course_lib/lessons").glob("lesson*/steps.py")),
     *sorted(paths.EXERCISE_FOLDERS.glob("*/exercise.toml")),
+    *sorted(paths.SOLUTIONS.glob("ex*.py")),
+    *sorted((paths.ROOT / "course_lib/lessons").glob("**/picture.js")),
+    *sorted((paths.ROOT / "course_lib/lessons").glob("**/figures.py")),
     paths.ROOT / "README.md",
 ]
 
@@ -68,7 +75,9 @@ def test_one_thing_has_one_name(file: Path):
     [
         ("one\nThe 24 spare lanes add 0.", 2, "lane past the end"),
         ("# three lanes are\n# padded", 1, "lane past the end"),
-        ("The second sweep", 1, "pass"),
+        ("The second pass", 1, "sweep"),
+        ("a\n# pass over the row", 2, "sweep"),
+        ("it makes 4\n# passes", 1, "sweep"),
         ("the thread block", 1, "program"),
         ("# 40 registers a\n# thread, and no more", 1, "per"),
         ("as many rows a program as fit", 1, "per"),
@@ -85,6 +94,8 @@ def test_a_wrong_word_is_found_with_its_line(text, line, right):
         "the rows of a program",
         "on 4 warps, a thread",
         "three lanes past the end",
+        "two-pass needs two sweeps",
+        "the backward pass of 4 norms that pass",
     ],
 )
 def test_a_right_word_is_left_alone(text):

@@ -5,13 +5,15 @@ from __future__ import annotations
 
 import contextlib
 import copy
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 
 import course_lib
-from course_lib.norms import functional, modules
+from course_lib.norms import functional, modules, reference
 
 DEVICE = course_lib.DEVICE
 SHAPES = [
@@ -113,6 +115,105 @@ def test_the_addition_before_layer_norm_is_the_two_steps_gradients_included(dtyp
     ):
         same(got, expected, dtype)
     assert functional.add_layer_norm(make((0, 4)), make((0, 4)), (4,))[0].shape == (0, 4)
+
+
+ADDED = {
+    "rms": lambda x, r, w, b, **options: functional.add_rms_norm(
+        x, r, x.shape[-1:], w, 1e-5, **options
+    ),
+    "layer": lambda x, r, w, b, **options: functional.add_layer_norm(
+        x, r, x.shape[-1:], w, b, **options
+    ),
+}
+VJPS = {"rms": reference.rms_norm_vjp, "layer": reference.layer_norm_vjp}
+
+
+@pytest.mark.parametrize("way", ["eager", "operator"])
+@pytest.mark.parametrize("name", ADDED)
+def test_the_sum_of_a_residuals_gradients_is_rounded_once(name, way):
+    """dx and the next layer's gradient nearly cancel: two roundings are off by more than one."""
+    x, r = make((8, 64), torch.bfloat16), make((8, 64), torch.bfloat16, 1)
+    w, b = make(64, torch.bfloat16, 2, 0.5), make(64, torch.bfloat16, 3)
+    g = make((8, 64), torch.bfloat16, 4, grad=False)
+    exact = VJPS[name](g, (x + r).detach(), w.detach(), 1e-5).dx
+    h = torch.from_numpy(-exact).to(DEVICE).to(torch.bfloat16)
+    with contextlib.nullcontext() if way == "eager" else _Seen():
+        y, total = ADDED[name](x, r, w, b)
+        dx, dr = torch.autograd.grad((y * g).sum() + (total * h).sum(), (x, r))
+    want = exact + reference.float64(h)
+    error = np.abs(reference.float64(dx) - want)
+    assert torch.equal(dx, dr) and (error <= 2.0**-8 * np.abs(want) + 128 * 2.0**-24 * 8).all()
+
+
+@pytest.mark.parametrize("name", ADDED)
+def test_an_output_that_the_loss_does_not_use_has_no_gradient(name):
+    leaves = [make((6, 20)), make((6, 20), seed=1), make(20, seed=2), make(20, seed=3)]
+    used = leaves[: 3 if name == "rms" else 4]
+    g = make((6, 20), seed=4, grad=False)
+    y, total = ADDED[name](*leaves)
+    only_total = torch.autograd.grad((total * g).sum(), used, allow_unused=True)
+    assert all(torch.equal(gradient, g) for gradient in only_total[:2])
+    assert only_total[2:] == (None,) * (len(used) - 2)
+    y, total = ADDED[name](*leaves)
+    only_y = torch.autograd.grad((y * g).sum(), used)
+    y, total = ADDED[name](*leaves)
+    both = torch.autograd.grad((y * g).sum() + (total * 0).sum(), used)
+    assert all(torch.equal(one, other) for one, other in zip(only_y, both, strict=True))
+
+
+def test_gradients_of_frozen_weights_are_not_computed(monkeypatch):
+    asked = []
+    for norm in ("layer_norm", "rms_norm"):
+        original = getattr(functional, f"{norm}_backward")
+
+        def watch(*arguments, original=original, **options):
+            asked.append([options["needs_dw"], options.get("needs_db")])
+            return original(*arguments, **options)
+
+        monkeypatch.setattr(functional, f"{norm}_backward", watch)
+    x, frozen = make((3, 5)), make(5, seed=1, grad=False)
+    functional.layer_norm(x, (5,), frozen, make(5, seed=2)).sum().backward()
+    functional.layer_norm(x, (5,), make(5, seed=1)).sum().backward()
+    functional.rms_norm(x, (5,)).sum().backward()
+    functional.add_layer_norm(x, x, (5,))[0].sum().backward()
+    assert asked == [[False, True], [True, False], [False, None], [False, False]]
+
+
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "add_layer_norm", "add_rms_norm"])
+def test_the_results_dtype_is_that_of_a_cast_before(name):
+    """As under autocast: fp16 in, fp32 out, from one kernel, and the gradients of fp16 leaves."""
+    n = (20,)
+    ours, cast = pair((6, 20), n, torch.float16)
+    first = [make((6, 20), torch.float16, 7)] if name.startswith("add") else []
+    other = [tensor.detach().clone().requires_grad_() for tensor in first]
+    weights = (lambda w, b: (w, b)) if "layer" in name else (lambda w, b: (w,))
+    norm = getattr(functional, name)
+    y = norm(ours[0], *first, n, *weights(*ours[1:]), 1e-5, dtype=torch.float32)
+    source = cast[0] + other[0] if other else cast[0]  # in fp16
+    base = getattr(functional, name.removeprefix("add_"))
+    want = base(source.float(), n, *(w.float() for w in weights(*cast[1:])), 1e-5)
+    y = y[0] if other else y
+    assert y.dtype == torch.float32 and torch.equal(y, want)
+    for got, expected in zip(
+        gradients(y, [ours[0], *weights(*ours[1:])]),
+        gradients(want, [cast[0], *weights(*cast[1:])]),
+        strict=True,
+    ):
+        assert got.dtype == torch.float16 and torch.equal(got, expected)
+    nothing = norm(ours[0][:0], *(t[:0] for t in first), n, dtype=torch.float32)
+    assert (nothing[0] if first else nothing).dtype == torch.float32
+    with pytest.raises(NotImplementedError, match=r"for a result of torch\.int8"):
+        norm(ours[0], *first, n, dtype=torch.int8)
+
+
+def test_under_autocast_on_a_gpu_layer_norm_returns_fp32(monkeypatch):
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: device == "cuda")
+    for dtype, is_cuda, want in [
+        (torch.bfloat16, True, torch.float32), (torch.float64, True, torch.float64),
+        (torch.bfloat16, False, torch.bfloat16),
+    ]:  # fmt: skip
+        input = SimpleNamespace(dtype=dtype, is_cuda=is_cuda)
+        assert functional._choose_autocast_dtype(input) == want
 
 
 def test_eps_left_out_is_that_of_the_arithmetic_not_of_the_storage():
@@ -327,6 +428,9 @@ def test_gradcheck_in_double():
     assert torch.autograd.gradcheck(
         lambda *a: functional.add_layer_norm(a[0], a[1], (6,), a[2], a[3]), (x, r, w, b), **fast
     )
+    assert torch.autograd.gradcheck(
+        lambda *a: functional.add_layer_norm(a[0], a[1], (6,), w.detach()), (x, r), **fast
+    )
 
 
 @pytest.mark.slow
@@ -335,10 +439,10 @@ def test_opcheck(name):
     x, w = make((3, 4)), make(4, seed=1)
     operator = getattr(functional, f"_{name}")
     arguments = {
-        "layer_norm": (x, w, make(4, seed=2), 1e-5),
-        "rms_norm": (x, None, 1e-5),
-        "add_rms_norm": (x, make((3, 4), seed=3), w, 1e-5),
-        "add_layer_norm": (x, make((3, 4), seed=3), w, None, 1e-5),
+        "layer_norm": (x, w, make(4, seed=2), 1e-5, torch.float32),
+        "rms_norm": (x, None, 1e-5, torch.float16),
+        "add_rms_norm": (x, make((3, 4), seed=3), w, 1e-5, torch.float32),
+        "add_layer_norm": (x, make((3, 4), seed=3), w, None, 1e-5, torch.bfloat16),
     }[name]
     assert set(torch.library.opcheck(operator, arguments).values()) == {"SUCCESS"}
 
@@ -357,6 +461,25 @@ def test_torch_compile_sees_one_graph():
         want = torch.autograd.grad(block(x, w, b).pow(2).sum(), (x, w, b))
         for a, e in zip(got, want, strict=True):
             same(a, e, torch.float32)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ADDED)
+def test_a_compiled_block_with_a_residual_gives_the_eager_gradients(name):
+    def block(x, r, w, b):
+        y, total = ADDED[name](torch.relu(x), r, w, b, dtype=torch.float32)
+        return (y * y).sum() + (total * 3).float().sum()
+
+    x, r = make((6, 20), torch.float16), make((6, 20), torch.float16, 1)
+    w, b = make(20, torch.float16, 2, grad=False), make(20, torch.float16, 3)
+    leaves = (x, r) if name == "rms" else (x, r, b)
+    compiled = torch.compile(block, fullgraph=True, backend="aot_eager")
+    for got, want in zip(
+        torch.autograd.grad(compiled(x, r, w, b), leaves),
+        torch.autograd.grad(block(x, r, w, b), leaves),
+        strict=True,
+    ):
+        same(got, want, torch.float16)
 
 
 class _Seen(torch.utils._python_dispatch.TorchDispatchMode):

@@ -310,9 +310,60 @@ def test_a_kernel_of_one_block_loads_once_and_cannot_be_changed(show):
     shown.shoot("block_stepper_one_block_rms")
 
 
+LOUD = [[2, -1, 3, 0.5, -0.5, 1.5, 300]]
+
+
+def test_a_square_past_65504_makes_every_result_0_in_fp16_alone(show):
+    shown = show(block_stepper("rms_norm", LOUD, block=8, one_block=True, eps=0, dtype="fp16"))
+    for loud in (250.0, 255.0, 260.0, 300.0):
+        x = np.array([[*LOUD[0][:-1], loud]])
+        for dtype, kind in (("fp16", np.float16), ("fp32", np.float32)):
+            with np.errstate(over="ignore"):
+                mean_square = np.square(x.astype(kind)).astype(np.float32).mean()
+            frames = shown.call("explain", shown.state | {"typed": write_rows(x), "dtype": dtype})[
+                "frames"
+            ]
+            assert frames[-1]["y"] == pytest.approx((x[0] / mean_square**0.5).tolist(), rel=1e-3)
+    titles = []
+    for step in range(3):
+        shown.set(step=step)
+        titles.append(shown.title)
+    assert titles == [
+        "The square of 300 is infinite in fp16",
+        "The lanes add up to Inf, so the mean square is Inf",
+        "Row 0 is done: all 7 results are 0",
+    ]
+    assert "A number divided by an infinite rms is 0." in shown.caption
+    shown.assert_clear(
+        [{"step": step, "dtype": dtype} for step in range(3) for dtype in ("fp16", "fp32")]
+    )
+    shown.set(step=0, dtype="fp16")
+    shown.shoot("block_stepper_loud")
+    shown.page.get_by_label("fp32", exact=True).check(force=True)
+    assert shown.title == "Each lane loads one number and squares it"
+
+
+@pytest.mark.parametrize("width", [1280, 900])
+def test_a_row_of_eight_is_one_row_of_lanes_and_its_caption_is_seen(show, width):
+    shown = show(block_stepper("layer_norm", EXAMPLE[:1], 8, one_block=True, eps=0))
+    shown.set_width(width)
+    for step in range(5):
+        shown.set(step=step)
+        box = shown.page.locator(".caption").bounding_box()
+        assert shown.drawn.count("lanes 0 to") == 1 and "lanes 4 to 7" not in shown.drawn
+        assert box["y"] + box["height"] < 757 - 150  # a window less the bars of JupyterLab
+    assert [
+        words.strip() for words in shown.page.locator("[data-key^=step-]").all_text_contents()
+    ] == [
+        "load", "sum", "subtract", "sum", "divide",
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
+        {"dtype": "fp8", "one_block": True, "block": 8, "eps": 0},
+        {"dtype": "fp16", "block": 8, "eps": 0},
         {"block": 4, "one_block": True},
         {"block": 5},
         {"x": np.zeros((7, 2))},

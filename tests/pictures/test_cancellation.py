@@ -108,7 +108,10 @@ def test_the_words_follow_the_numbers(picture, show):
     assert "Two-pass at mean/std = 1000: right to " in shown.title
     shown.set(**START | {"ratio": 10000, "n": 8192})
     assert "the variance is negative, y is NaN" in shown.title and "NaN" in shown.drawn
+    find_height = "document.querySelector('[data-picture]').stage.svg.querySelector('[data-key=ratio]').getBoundingClientRect().y"  # noqa: E501
+    before = shown.page.evaluate(find_height)
     shown.set(clamp=True)
+    assert shown.page.evaluate(find_height) > before + 5, "the point is at the relative error 1"
     assert "the variance is lost, y has 3" in shown.title and "clamped to 0" in shown.caption
     shown.set(**START | {"dtype": "fp16", "ratio": 3000, "algorithm": "one_pass"})
     assert "past the range of fp16" in shown.drawn

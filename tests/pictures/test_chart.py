@@ -92,6 +92,7 @@ LESSONS: dict[str, Callable[[], MovingPicture]] = {
     "11-marks": lesson11.show_marks,
     "11-saved": lesson11.show_saved_statistics,
     "12-buffers": lesson12.show_shared_buffers,
+    "13-batches": lambda: lesson13.show_row_in_batches(1, 64, 256),
     "13-chunks": lesson13.show_chunks,
     "13-designs": lambda: lesson13.show_designs(sums.measure_designs()),
     "14-parts": lambda: lesson14.show_parts(PARTS),
@@ -101,6 +102,7 @@ LESSONS: dict[str, Callable[[], MovingPicture]] = {
             for bug in ("dx written over dy", "dy ignored")
         }
     ),
+    "14-steps": lambda: lesson14.show_steps(measurement.stored("profile")),
     "14-speed": lambda: lesson14.show_speed(measurement.stored("training")),
     "14-profile": lambda: lesson14.show_profile(measurement.stored("profile")),
     "visit-05": lambda: lesson05.sweep_cost(measurement.stored("statistics"), DOTS, NOTE),

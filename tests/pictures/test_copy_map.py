@@ -56,6 +56,11 @@ def test_the_browser_does_what_the_kernel_does(shown):
         )
 
 
+def test_lanes_are_counted_in_each_program(shown):
+    cells = shown.grip("at-9").locator("text").all_text_contents()
+    assert [words.strip() for words in cells] == ["90", "1", "90"]  # x, lane 1 of program 2, y
+
+
 def test_a_lane_says_what_it_reads_and_writes(shown):
     shown.grip("at-9").click()
     assert (

@@ -128,21 +128,23 @@ def test_a_far_mean_is_never_rounded_away(show):
 
 
 def test_the_words_say_what_happens(show):
-    shown = show(merge_tree("two levels"))
+    shown = show(merge_tree("two halves"))
     assert shown.title == "Each block takes in its first number" and "not yet merged" in shown.grip(
         "node-3-0"
     ).get_attribute("aria-label")
     shown.page.get_by_role("button", name="Step", exact=True).click()
-    assert shown.title == "Merge x[0] with x[1]: their means differ by 0"
+    assert shown.title == "Merge x[0] with x[1]: their means differ by 2"
     shown.grip("node-3-0").press("Enter")
-    assert shown.title == "8 numbers: M2 = 0 + 0 + 32 = 32, variance 4"
-    assert "M2 = 0 + 0 + d² · 4 · 4 / 8 = 32." in shown.caption
+    assert shown.title == "8 numbers: M2 = 4 + 4 + 200 = 208, variance 26"
+    assert "M2 = 4 + 4 + 200 = 208: inside the left side" in shown.caption
     shown.set(n=5, frame=3)
     assert shown.title == "Merging with an empty side changes nothing"
     shown.set(n=8, parts=4, frame=2)
     assert shown.title == "Welford: each block takes in its number 3"
     shown.set(n=1, parts=1)
     assert shown.title == "1 number: variance = M2 / n = 0 / 1 = 0"
+    shown = show(merge_tree("two halves", block="split"))
+    assert shown.title == "8 numbers: M2 = 4 + 4 + 200 = 208, variance 26"
 
 
 def test_it_looks_right_everywhere(show):

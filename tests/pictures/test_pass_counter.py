@@ -232,14 +232,14 @@ def test_the_browser_sums_the_counts_up(show):
 
 def test_the_words_and_the_bytes(show):
     shown = show(pass_counter().picture)
-    assert shown.title == "two-pass, blocked: 4 passes, 2 times those of a copy"
+    assert shown.title == "two-pass, blocked: 4 sweeps, 2 times those of a copy"
     assert (
-        "3 passes for reading, 1 pass for writing" in shown.caption
+        "3 sweeps for reading, 1 sweep for writing" in shown.caption
         and "A copy asks for 134 MB" in shown.caption
     )
     assert "95.9 µs" in shown.caption and "w and b left out" in shown.caption
     shown.set(m=1, n=100, dtype="fp32", algorithm="resident")
-    assert shown.title == "two-pass, resident: 2 passes, as many as a copy makes"
+    assert shown.title == "two-pass, resident: 2 sweeps, as many as a copy makes"
     assert "The launches take longer: 10 µs" in shown.caption
     shown.set(algorithm="copy")
     assert "no kernel that reads x and writes y can make fewer" in shown.title
@@ -248,7 +248,7 @@ def test_the_words_and_the_bytes(show):
 def test_a_bar_is_chosen_and_the_row_is_scrubbed_by_hand_and_keys(show):
     shown = show(pass_counter().picture)
     shown.grip("bar-naive").click()
-    assert shown.title == "op by op: 8 passes, 4 times those of a copy"
+    assert shown.title == "op by op: 8 sweeps, 4 times those of a copy"
     shown.drag("at", dx=200)
     moved = shown.state["at"]
     assert 8 < moved < 24 and "of 64 of the first row: " in shown.caption

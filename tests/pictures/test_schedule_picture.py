@@ -522,6 +522,8 @@ def test_a_barrier_acts_between_the_threads_of_one_program(show):
     assert shown.title == "The lock is open, and threads 1, 2 and 3 have not stored"
     assert "no barrier makes it wait" in shown.caption
     shown.shoot("schedule-threads")
+    shown.page.get_by_role("button", name="By hand from the start").click()
+    assert (shown.state["view"], shown.state["moves"]) == ("threads", [])
     shown.set(view="programs", launch="with", at=4, hand=None)
     assert shown.title.startswith("Program ")
     assert shown.list_overlaps() == []

@@ -388,12 +388,12 @@ def test_a_lesson_in_chinese_fits_judges_a_prediction_and_says_so_in_chinese(ope
         assert opened.page.evaluate(
             "document.documentElement.scrollWidth <= document.documentElement.clientWidth"
         ), width
-    question = opened.page.locator('[data-question="04-halves"]')
-    question.get_by_label("只能是 0").check()
-    opened.page.locator('[data-answers="04-halves"] > summary').click()
+    question = opened.page.locator('[data-question="04-hidden"]')
+    question.get_by_label("大约一半").check()
+    opened.page.locator('[data-answers="04-hidden"] > summary').click()
     # the fold says it anew when it is opened, an instant after what it said before is in view
     opened.page.wait_for_function(
-        """() => /^不只是 0[^]*/.test(document.querySelector('[data-answers="04-halves"] .said').innerText)"""  # noqa: E501
+        """() => /^不是一半[^]*/.test(document.querySelector('[data-answers="04-hidden"] .said').innerText)"""  # noqa: E501
     )
     assert opened.faults == []
 

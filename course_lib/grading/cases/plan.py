@@ -51,6 +51,15 @@ class CaseTensor(LaunchTensor):
 
 
 @dataclass(frozen=True)
+class Batch:
+    """A second launch of a case, with its first ``rows`` rows alone and one program for each."""
+
+    rows: int
+    arguments: tuple[Any, ...]
+    constexprs: dict[str, int]
+
+
+@dataclass(frozen=True)
 class CaseLaunch(Launch):
     """A case as the child process knows it: the fields of a :class:`Plan` that do not judge the
     results."""
@@ -65,6 +74,7 @@ class CaseLaunch(Launch):
     spread: dict[str, int] = field(default_factory=dict)
     calls: dict[str, tuple[int, int | None]] = field(default_factory=dict)
     alike: tuple[str, ...] = ()
+    batch: Batch | None = None
     empty_loads: int | None = None
     meetings: int | None = None
     counted: bool = False
@@ -104,12 +114,13 @@ class Plan(Generic[C]):
     # ``reads_by_lane`` as many as there are lanes. spread: over how many programs the work on a
     # tensor is spread. calls: the fewest and the most calls of another entry point, where None is
     # no limit. alike: outputs, (M, columns) in fp32 and packed, of which a row has the same bits in
-    # all columns.
+    # all columns. batch: a launch with fewer rows, in which each of them has the same bits as here.
     reads: dict[str, int] = field(default_factory=dict)
     reads_by_lane: bool = False
     spread: dict[str, int] = field(default_factory=dict)
     calls: dict[str, tuple[int, int | None]] = field(default_factory=dict)
     alike: tuple[str, ...] = ()
+    batch: Batch | None = None
     # The loads without an active lane may exceed those with one by at most this number; None allows
     # any number.
     empty_loads: int | None = None

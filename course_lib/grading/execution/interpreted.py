@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from course_lib.base.translation import gettext as _
@@ -12,6 +13,8 @@ from course_lib.grading.execution.watch import Watch
 from course_lib.launching.faults import FaultKind, Misuse, find_worst
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from course_lib.interpreter.findings import GivenUp, Schedule
 
 # differences up to this part of the largest number that differs are roundings: a buffer in bf16 has
@@ -55,7 +58,11 @@ class Interpreter(CaseRunner):
         self.given_up: GivenUp | None = None  # a wait that gave up in an order of the programs
         try:
             if not case.interleavings:
-                return self.once(function, case, data)
+                memory = self.once(function, case, data)
+                self.misuse = find_worst(
+                    self.misuse, self.find_other_bits(function, case, data, memory)
+                )
+                return memory
             runs = [self.once(function, case, data, 0)]
             of_first = self.misuse
             runs += [self.once(function, case, data, seed) for seed in range(1, case.interleavings)]
@@ -69,6 +76,47 @@ class Interpreter(CaseRunner):
                 self.misuse = stale
         self.misuse = find_worst(self.misuse, _find_unlike(case, runs[0]))
         return runs[0]
+
+    def find_other_bits(
+        self, kernel, case: CaseLaunch, data: bytes, memory: bytes
+    ) -> Misuse | None:
+        """Launch the case's smaller batch, if it has one. Return the first number that has other
+        bits there than the launch of the case left in ``memory``. A NaN is like any other."""
+        if case.batch is None:
+            return None
+        import numpy as np
+
+        batch, counts = case.batch, self.counts
+        launch = replace(
+            case,
+            grid=(batch.rows,),
+            arguments=batch.arguments,
+            constexprs=batch.constexprs,
+            sample=(),
+            spread={},
+        )
+        memory_of_batch = self.once(kernel, launch, data)
+        self.counts = counts
+        rows = [row for row in case.sample or range(batch.rows) if row < batch.rows]
+        for t in (tensor for tensor in case.tensors if tensor.is_output):
+            here, there = (_read(t, bytes_left)[rows] for bytes_left in (memory, memory_of_batch))
+            unlike = np.argwhere((here != there) & ~(np.isnan(here) & np.isnan(there)))
+            if not len(unlike):
+                continue
+            place = tuple(map(int, unlike[0]))
+            row, *column = place
+            words = _(
+                "{element} is {here} in this batch, and {there} in the one with M = {rows},"
+                " {launched}"
+            ).format(
+                element=f"{t.name}[{', '.join(map(str, [rows[row], *column]))}]",
+                here=str(here[place]),
+                there=str(there[place]),
+                rows=batch.rows,
+                launched=", ".join(f"{name} = {value}" for name, value in batch.constexprs.items()),
+            )
+            return Misuse(FaultKind.BATCH, words, t.name, row=rows[row])
+        return None
 
     def compare_orders(self, case: CaseLaunch, t: CaseTensor, runs: list[bytes]) -> Misuse | None:
         """Look for an order of the programs that leaves another output than the first order does.
@@ -121,6 +169,21 @@ class Interpreter(CaseRunner):
         self.misuse = find_worst(self.misuse, watch.find_misuse())
         self.counts = watch.counts
         return placed.read_memory()
+
+
+def _read(t: CaseTensor, memory: bytes) -> np.ndarray:
+    """Return the tensor's elements in the memory that a launch has left."""
+    import numpy as np
+
+    from course_lib.grading.cases.buffers import DTYPES
+
+    return np.ndarray(
+        t.shape,
+        DTYPES[t.dtype],
+        memory,
+        t.start,
+        tuple(stride * t.itemsize for stride in t.packed_strides),
+    )
 
 
 def _differ_by_more_than_rounding(t: CaseTensor, before: bytes, other: bytes) -> bool:

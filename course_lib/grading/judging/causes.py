@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.base.translation import translate
 from course_lib.grading.kind import find_kind
 
@@ -581,7 +582,7 @@ CAUSES: dict[str, Cause] = {
         "Which sums are added up in the order in which programs happen to arrive?",
     ),
     "extra_pass": Cause(
-        "more passes over memory than the exercise asks for",
+        "more sweeps over memory than the exercise asks for",
         "Every load of an element moves its bytes again. Which load brings what the program has had"
         " in its registers already?",
     ),
@@ -1044,6 +1045,11 @@ CAUSES: dict[str, Cause] = {
         "Each program adds up the same words. Which of them does program 0 take first, and which"
         " does program 1?",
     ),
+    "batch_dependent": Cause(
+        "a row has other bits in a batch of another number of rows",
+        "To which running sum does your kernel add each square of the row, and in which order? Say"
+        " it for both launches: does M or UNROLL decide any of it?",
+    ),
     "chunk_left_out": Cause(
         "a chunk of the row is left out",
         "19 columns in chunks of 8 are how many chunks, and which of them do you take?",
@@ -1383,16 +1389,16 @@ CAUSES: dict[str, Cause] = {
 # Why a file was not run at all. A verdict says it with the file's own names; the page of a class
 # uses these words.
 REFUSALS: dict[str, str] = {
-    "syntax_error": "the file is no valid Python",
-    "not_text": "the file is no text: it was saved in another encoding, or is no Python file",
-    "not_utf8": "the file is not saved as UTF-8",
-    "too_large": "the file is larger than 1 MB",
-    "too_complex": "the file is too complex to be read",
-    "no_file": "the file cannot be read",
-    "no_function": "the function that the course calls is not in the file",
-    "no_kernel": "the kernel that the course launches is not in the file",
-    "import_fails": "the file imports a module that is not there",
-    "not_allowed": "the file uses what the exercise does not allow",
-    "undefined_name": "the file uses a name that is defined nowhere",
-    "unwritten": "a part of the file is still unwritten",
+    "syntax_error": N_("the file is no valid Python"),
+    "not_text": N_("the file is no text: it was saved in another encoding, or is no Python file"),
+    "not_utf8": N_("the file is not saved as UTF-8"),
+    "too_large": N_("the file is larger than 1 MB"),
+    "too_complex": N_("the file is too complex to be read"),
+    "no_file": N_("the file cannot be read"),
+    "no_function": N_("the function that the course calls is not in the file"),
+    "no_kernel": N_("the kernel that the course launches is not in the file"),
+    "import_fails": N_("the file imports a module that is not there"),
+    "not_allowed": N_("the file uses what the exercise does not allow"),
+    "undefined_name": N_("the file uses a name that is defined nowhere"),
+    "unwritten": N_("a part of the file is still unwritten"),
 }

@@ -57,9 +57,11 @@ def choose_forward(
         tensor is None or _loads_whole_vectors(tensor) for tensor in (x, residual, *vectors)
     ):
         return "few rows"
-    if has_room_for(x, tables.split(N, x.dtype, centred=centred, add=add, tuned=tuned).chunks):
+    if has_room_for(x, tables.split(N, x.dtype, centred=centred, add=add, tuned=tuned)):
         return "split"
-    return "blocked" if N > tables.RESIDENT_LIMIT else "resident"
+    if N <= tables.RESIDENT_LIMIT:
+        return "resident"
+    return "blocked" if x.dtype == torch.float64 else "few rows"  # which never waits
 
 
 def choose_backward(x: Tensor, *, centred: bool, tuned: DeviceClass) -> str:
@@ -73,24 +75,34 @@ def choose_backward(x: Tensor, *, centred: bool, tuned: DeviceClass) -> str:
         tuned.few_rows_backward >= M
         and x.numel() * x.element_size() <= tuned.few_rows_backward_bytes
     )
-    if few or not has_room_for(x, tables.split_backward(N, x.dtype, tuned=tuned).chunks):
+    if few or not has_room_for(x, tables.split_backward(N, x.dtype, tuned=tuned)):
         return "columns"
     return "split"
 
 
-def has_room_for(x: Tensor, chunks: int) -> bool:
-    """Return whether ``chunks`` programs that share a row of x can run at once, and their fp32
-    numbers fit a word (x is not fp64)."""
-    return x.dtype != torch.float64 and (
-        x.device.type != "cuda" or chunks <= device.count_multiprocessors(x.device)
-    )
+def has_room_for(x: Tensor, shares: tables.SplitLaunch) -> bool:
+    """Return whether the programs that share a row of x can all run at once, and their fp32 numbers
+    fit a word (x is not fp64).
+
+    Each has a multiprocessor even if only one program fits there. A quarter of the places that the
+    launch counts on stays free: kernels on other streams, such as NCCL's, hold some until another
+    GPU has answered, and under MPS another process has its share.
+    """
+    if x.dtype == torch.float64:
+        return False
+    if x.device.type != "cuda":
+        return True
+    multiprocessors = device.count_multiprocessors(x.device)
+    places = multiprocessors * shares.programs_per_multiprocessor
+    return shares.chunks <= min(multiprocessors, 3 * places // 4)
 
 
 def _loads_whole_vectors(tensor: Tensor) -> bool:
     rows = tensor.shape[-1] if tensor.ndim == 1 else operands.row_stride(tensor)
+    vector = 16 // tensor.element_size()
     return (
-        tensor.shape[-1] % 16 == 0
-        and rows % 16 == 0
+        tensor.shape[-1] % vector == 0
+        and rows % vector == 0
         and tensor.stride(-1) == 1
         and tensor.data_ptr() % 16 == 0
     )

@@ -26,6 +26,16 @@ def count_multiprocessors(device: torch.device) -> int:
 
 
 @functools.cache
+def count_shared_bytes(device: torch.device) -> int:
+    """Return the shared memory that a program may have, in bytes; no limit for the CPU."""
+    return (
+        torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+        if device.type == "cuda"
+        else 1 << 62
+    )
+
+
+@functools.cache
 def find_bandwidth(device: torch.device) -> float:
     """Return the bandwidth of the device's memory in GB/s per multiprocessor; 0.0 for the CPU and
     for AMD's GPUs.

@@ -6,7 +6,8 @@ a new class in DEVICE_CLASSES, with lines of its own that stand before those of 
 extends.
 
 The lines are fixed on purpose. A tuner that looks at M would compile again for a new batch size,
-and two launches round differently, so the same row would get different bits in different batches.
+and two launches round differently: forward, the same row would get different bits in different
+batches. Backward it may: above PERSISTENT_LIMIT columns, few rows take another algorithm than many.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import Any, NamedTuple
 
 import torch
 
+# columns of any row: kernels count them in 32 bits, and the last block may begin just below N
+MOST_COLUMNS = 2**31 - 2**15
 RESIDENT_LIMIT = 32768  # columns; the registers of one program cannot hold a longer row
 # columns; for longer rows a program cannot hold x, dy and its part of dw and db at once
 PERSISTENT_LIMIT = 8192
@@ -30,7 +33,7 @@ class Line(NamedTuple):
     above: int = 0  # columns; the row is longer
     longest: int = 1 << 62  # columns; the row has at most so many
     multiple: int = 1  # the row's columns are a multiple of this
-    # rows begin at multiples of 16 elements and are loaded in vectors; False: element by element
+    # rows are whole vectors of 16 bytes, and loaded in these; False: element by element
     aligned: bool | None = None
     power_of_two: bool | None = None
     dtype: torch.dtype | None = None
@@ -53,6 +56,12 @@ class Line(NamedTuple):
     source: str = ""  # a section of docs/kernels.md, or a file of course_lib/bench/results
 
 
+def has_whole_vectors(N: int, dtype: torch.dtype | None) -> bool:
+    """Return whether rows of N columns consist of whole vectors of 16 bytes. Without a dtype the
+    answer holds for every dtype: 16 has to divide N."""
+    return N % (16 if dtype is None else 16 // dtype.itemsize) == 0
+
+
 def find_line(
     table: tuple[Line, ...],
     N: int,
@@ -65,7 +74,14 @@ def find_line(
 
     Raises: LookupError if there is none, which is a mistake in the table.
     """
-    facts = N % 16 == 0, N & (N - 1) == 0, dtype, dtype and dtype.itemsize, centred, add
+    facts = (
+        has_whole_vectors(N, dtype),
+        N & (N - 1) == 0,
+        dtype,
+        dtype and dtype.itemsize,
+        centred,
+        add,
+    )
     for line in table:
         wanted = line.aligned, line.power_of_two, line.dtype, line.itemsize, line.centred, line.add
         if (

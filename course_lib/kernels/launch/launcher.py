@@ -5,6 +5,9 @@ they were compiled for.
 that text up. That is most of the host time of a small call. Here the constexprs and options are
 fixed per launcher, so a call compares only its arguments.
 
+``CompiledKernel.run`` is private to Triton. Its parameters are looked up once per kernel; if they
+have other names than those of Triton 3.6 and 3.7, every call is Triton's own.
+
 Source: triton/runtime/jit.py (``JITFunction.run``) and triton/compiler/compiler.py
 (``CompiledKernel``) of Triton 3.6 and 3.7, which define the arguments of ``CompiledKernel.run``.
 """
@@ -26,13 +29,21 @@ _ALIGNED = 16  # bytes: Triton compiles another kernel for a pointer that is not
 _WIDE = 31
 _MOST = 1024  # size of the cache of compiled kernels; when it is full it is cleared
 _read_dtype = attrgetter("dtype")
+_GRID = ("gridX", "gridY", "gridZ", "stream", "function")
+# the parameters of a compiled kernel's launch, in Triton 3.7 and in 3.6, whose args begin with the
+# same four
+_KNOWN_LAUNCHES = (
+    (*_GRID, "kernel_metadata", "launch_metadata", "launch_enter_hook", "launch_exit_hook", "args"),
+    (*_GRID, "args"),
+)
 
 
 def launch(kernel: Any, grid: tuple[int, ...], *arguments: Any, **options: Any) -> None:
     """Run ``kernel[grid](*arguments, **options)``, with less host time from the second call on.
 
     The call uses Triton's own launch, which compiles if necessary, when the arguments' properties
-    are new, a pointer is not aligned, or a hook on launches is set, and in the interpreter.
+    are new, a pointer is not aligned, or a hook on launches is set, in the interpreter, and with a
+    version of Triton whose launch is not known here.
 
     Args:
         kernel: a ``triton.jit`` function whose parameters are pointers, then numbers, then
@@ -102,7 +113,9 @@ class Launcher:
         elif compiled is None:
             if len(self._known) >= _MOST:
                 self._known.clear()
-            self._known[key] = self._kernel[grid](*arguments, **self._options)
+            compiled = self._kernel[grid](*arguments, **self._options)
+            if _is_known_launch(type(compiled.run)):
+                self._known[key] = compiled
         else:
             x, y, z = (*grid, 1, 1)[:3]
             compiled.run(
@@ -113,6 +126,12 @@ class Launcher:
 
 
 _find_launcher = functools.cache(Launcher)
+
+
+@functools.cache
+def _is_known_launch(launch: type) -> bool:
+    """Return whether a compiled kernel's launch has the parameters that are passed here."""
+    return tuple(inspect.signature(launch.__call__).parameters)[1:] in _KNOWN_LAUNCHES
 
 
 def _is_watched() -> bool:

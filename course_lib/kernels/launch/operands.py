@@ -3,8 +3,13 @@ statistics."""
 
 from __future__ import annotations
 
+import functools
+from operator import or_
+
 import torch
 from torch import Tensor
+
+from course_lib.kernels.launch.device_classes import MOST_COLUMNS
 
 
 def row_stride(x: Tensor) -> int:
@@ -21,15 +26,48 @@ def strides(x: Tensor) -> tuple[int, ...]:
     return x.stride() if x.shape[0] > 1 else (x.shape[1], x.stride(1))
 
 
+def find_vector(x: Tensor, *row_strides: int) -> int:
+    """Return VECTOR: how many elements have 16 bytes, if as many divide the length of x's rows and
+    all row strides. Otherwise, and where 16 divides them all, which Triton sees by itself, 1.
+
+    A kernel writes ``N // VECTOR * VECTOR`` for N, and the same for each row stride. Without it the
+    compiler would load rows of 1000 columns element by element.
+    """
+    numbers = functools.reduce(or_, row_strides, x.shape[-1])  # 2^k divides all if it divides this
+    vector = 16 // x.element_size()
+    return 1 if numbers % 16 == 0 or numbers % vector else vector
+
+
 def first_given(tensor: Tensor | None, stand_in: Tensor) -> Tensor:
     """Return ``tensor``, or ``stand_in`` if it is None, because a kernel needs a pointer even for a
     tensor that it does not read."""
     return stand_in if tensor is None else tensor
 
 
+def make_partials(P: int, x: Tensor, total: Tensor | None) -> Tensor | None:
+    """Allocate P partial rows of the column sums ``total``: shape (P, N), in the dtype of x's
+    statistics; None if there is no total.
+
+    Each sum has a tensor of its own, because the alignment of the second half of a shared one
+    would depend on P.
+    """
+    if total is None:
+        return None
+    return torch.empty((P, x.shape[1]), dtype=statistics_dtype(x.dtype), device=x.device)
+
+
 def statistics_dtype(dtype: torch.dtype) -> torch.dtype:
     """Return the dtype of mean and rstd for an x of ``dtype``: fp64 for fp64, else fp32."""
     return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def check_columns(x: Tensor) -> None:
+    """Raise ValueError if a row is so long that 32 bits cannot count its columns."""
+    if x.shape[1] > MOST_COLUMNS:
+        raise ValueError(
+            f"x has {x.shape[1]} columns; the kernels count them in 32 bits and take at most"
+            f" {MOST_COLUMNS}"
+        )
 
 
 def check_alike(x: Tensor, residual: Tensor) -> None:

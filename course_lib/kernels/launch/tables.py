@@ -16,6 +16,7 @@ from course_lib.kernels.launch.device_classes import (
     DeviceClass,
     Line,
     find_line,
+    has_whole_vectors,
 )
 
 
@@ -36,12 +37,18 @@ class TileLaunch(NamedTuple):
 
 @functools.cache
 def resident(
-    N: int, *, tuned: DeviceClass = H100, centred: bool = False, add: bool = False
+    N: int,
+    dtype: torch.dtype | None = None,
+    *,
+    tuned: DeviceClass = H100,
+    centred: bool = False,
+    add: bool = False,
 ) -> TileLaunch:
     """Return the launch for rows of N columns that stay in registers.
 
-    ``tuned`` is the class of the device, here and below (:func:`choice.find_device_class`).
-    ``centred`` is for LayerNorm, ``add`` for a norm with a residual.
+    ``dtype`` is x's, ``tuned`` the class of the device, here and below
+    (:func:`choice.find_device_class`). ``centred`` is for LayerNorm, ``add`` for a norm with a
+    residual.
 
     Raises: ValueError if N is below 1 or above RESIDENT_LIMIT.
     """
@@ -50,12 +57,14 @@ def resident(
             f"a resident row has 1 to {RESIDENT_LIMIT} columns, not {N}; use the blocked kernel for"
             " longer rows"
         )
-    line = find_line(tuned.resident, N, centred=centred, add=add)
+    line = find_line(tuned.resident, N, dtype, centred, add)
     return TileLaunch(line.rows, next_power_of_2(N), line.num_warps)
 
 
 @functools.cache
-def two_tiles(N: int, *, tuned: DeviceClass = H100) -> tuple[int, int, int]:
+def two_tiles(
+    N: int, dtype: torch.dtype | None = None, *, tuned: DeviceClass = H100
+) -> tuple[int, int, int]:
     """Return BLOCK, TAIL and num_warps for a row in two tiles: the largest power of two below N,
     and one that holds the rest.
 
@@ -69,7 +78,7 @@ def two_tiles(N: int, *, tuned: DeviceClass = H100) -> tuple[int, int, int]:
     return (
         block,
         max(16, next_power_of_2(max(N - block, 1))),
-        find_line(tuned.two_tiles, N).num_warps,
+        find_line(tuned.two_tiles, N, dtype).num_warps,
     )
 
 
@@ -91,7 +100,9 @@ class PersistentLaunch(NamedTuple):
 
 
 @functools.cache
-def persistent(N: int, *, tuned: DeviceClass = H100, centred: bool = True) -> PersistentLaunch:
+def persistent(
+    N: int, dtype: torch.dtype | None = None, *, tuned: DeviceClass = H100, centred: bool = True
+) -> PersistentLaunch:
     """Return the launch of a backward pass that reads each row once, of LayerNorm if ``centred``.
 
     Raises: ValueError if N is below 1 or above PERSISTENT_LIMIT.
@@ -101,10 +112,20 @@ def persistent(N: int, *, tuned: DeviceClass = H100, centred: bool = True) -> Pe
             f"the persistent backward pass takes rows of 1 to {PERSISTENT_LIMIT} columns, not {N};"
             " use algorithm 'columns'"
         )
-    line = find_line(tuned.persistent, N, centred=centred)
+    line = find_line(tuned.persistent, N, dtype, centred)
     return PersistentLaunch(
         line.rows, next_power_of_2(N), line.num_warps, line.programs, line.stages
     )
+
+
+def fit_stages(stages: int, stage_bytes: int, shared_bytes: int) -> int:
+    """Return how many tiles can be in flight: at most ``stages``, and as many as fit the shared
+    memory of a program.
+
+    All of them but the one at work lie there, ``stage_bytes`` each, beside the scratch memory of
+    the reductions.
+    """
+    return min(stages, 1 + (shared_bytes - 4096) // stage_bytes)
 
 
 class TwoTilesLaunch(NamedTuple):
@@ -119,7 +140,9 @@ class TwoTilesLaunch(NamedTuple):
 
 
 @functools.cache
-def two_tiles_backward(N: int, *, tuned: DeviceClass = H100) -> TwoTilesLaunch:
+def two_tiles_backward(
+    N: int, dtype: torch.dtype | None = None, *, tuned: DeviceClass = H100
+) -> TwoTilesLaunch:
     """Return the launch of a backward pass over rows in two tiles.
 
     Raises: ValueError if N is below 1 or above TWO_TILES_LIMIT.
@@ -129,7 +152,7 @@ def two_tiles_backward(N: int, *, tuned: DeviceClass = H100) -> TwoTilesLaunch:
             f"a row in two tiles has 1 to {TWO_TILES_LIMIT} columns backward, not {N}; use"
             " 'columns'"
         )
-    line = find_line(tuned.two_tiles_backward, N)
+    line = find_line(tuned.two_tiles_backward, N, dtype)
     return TwoTilesLaunch(*two_tiles(N)[:2], line.num_warps, line.programs, line.stages)
 
 
@@ -152,7 +175,7 @@ def columns_backward(N: int) -> tuple[int, int]:
     return block, min(4, max(1, block // 32))
 
 
-def eviction_policy(N: int, *, add: bool = False) -> str:
+def eviction_policy(N: int, dtype: torch.dtype | None = None, *, add: bool = False) -> str:
     """Return the eviction policy of x and y: ``evict_first``, because they are read or written
     once, so that w and b stay in L2.
 
@@ -160,17 +183,17 @@ def eviction_policy(N: int, *, add: bool = False) -> str:
     row and the start of the next is needed twice. There is none with a residual (``add``) either,
     because it costs more than it gains. docs/kernels.md, "Forward", has the measurements.
     """
-    return "" if add or N % 16 else "evict_first"
+    return "evict_first" if has_whole_vectors(N, dtype) and not add else ""
 
 
-def loads_w_first(N: int) -> bool:
+def loads_w_first(N: int, dtype: torch.dtype | None = None) -> bool:
     """Return whether a resident RMSNorm loads w before its reduction, so that a program does not
     wait for w after it.
 
     Above 8192 columns x needs the registers. Short rows, and those that begin at any address, lose
     (docs/kernels.md, "Forward").
     """
-    return N % 16 == 0 and 128 < N <= 8192
+    return has_whole_vectors(N, dtype) and 128 < N <= 8192
 
 
 def row_chunks(M: int, programs: int = 0, *, centred: bool = True) -> tuple[int, int]:

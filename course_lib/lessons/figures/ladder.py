@@ -1,8 +1,8 @@
 """``ladder``: how near each kernel comes to the memory's limit. Every kernel that the learner
 passes joins the chart.
 
-A bar is a time, or a number of passes over the matrices, divided by the least that the operation
-needs: 1 is the limit.
+A bar is a time divided by the least that the operation needs: 1 is the limit. Where no GPU can time
+the learner's kernel, words say how often it moves the least bytes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def ladder(lesson: str, *, with_libraries: bool = False) -> MovingPicture:
     """Show the course's kernels of the lessons up to ``lesson``, such as "08", and the learner's
     that are passed; ``with_libraries``, those of Liger-Kernel and quack, too.
 
-    On a GPU the learner's kernels are timed; on a CPU their passes are counted.
+    On a GPU the learner's kernels are timed; on a CPU the bytes that they move are counted.
 
     Raises: CourseError if nothing is stored.
     """
@@ -59,7 +59,8 @@ def ladder(lesson: str, *, with_libraries: bool = False) -> MovingPicture:
     }
     source = stored_parts[0].label()
     groups: list[tuple[str, list[Bar]]] = []
-    for exercise_id in (exercise_id for exercise_id in OWN if exercise_id[:2] <= lesson):
+    exercise_ids = [exercise_id for exercise_id in OWN if exercise_id[:2] <= lesson]
+    for exercise_id in exercise_ids:
         stored = (
             [(_(_PEERS[exercise_id][0]), _PEERS[exercise_id][1:], "torch")]
             if exercise_id in _PEERS
@@ -81,18 +82,17 @@ def ladder(lesson: str, *, with_libraries: bool = False) -> MovingPicture:
         groups.append(
             (f"{exercise_id} {catalog.get(exercise_id).title}", [*bars, _make_own(exercise_id)])
         )
-    passed = sum(bars[-1].parts[0][0] > 0 for _, bars in groups)
+    passed = sum(map(_has_passed, exercise_ids))
     title = (
-        _("{passed} of {kernels} passed")
-        if passed
-        else _("Each kernel of yours that passes gets a bar here")
+        _("{passed} of {kernels} passed") if passed else _("None of your kernels has passed yet")
     )
     title = title.format(
         passed=passed, kernels=format_count(len(groups), "kernel"), kernel_count=len(groups)
     )
     caption = _(
-        "Times: fp16, {M} x {N}. {source}. A pass reads or writes a whole matrix. Part of the"
-        " matrix may come from a cache, so that a kernel's time can be nearer to 1 than its passes."
+        "Times: fp16, {M} x {N}. {source}. A kernel of yours gets a bar where a GPU times it;"
+        " elsewhere its bytes are counted. Some of them may come from a cache, so a time can be"
+        " nearer to 1 than the bytes."
     ).format(M=ELEMENTS // COLUMNS, N=COLUMNS, source=source)
     bars_text = _("; ").join(
         _("{name}: {values}").format(
@@ -117,10 +117,10 @@ def ladder(lesson: str, *, with_libraries: bool = False) -> MovingPicture:
 
 
 def _make_own(exercise_id: str) -> Bar:
-    """Make the bar of the learner's kernel; it has no length if the last check was no pass, or if
-    the kernel cannot be run."""
+    """Make the bar of the learner's kernel; it has no length if the last check was no pass, if no
+    GPU can time the kernel, or if it cannot be run."""
     least = OWN[exercise_id].least
-    if progress.record(exercise_id).last.get("status") != PASS:
+    if not _has_passed(exercise_id):
         return Bar(_(_OWN_NAME), [(0.0, "ink")], _("not passed yet"))
     try:
         if course_lib.MODE == "gpu":
@@ -135,14 +135,15 @@ def _make_own(exercise_id: str) -> Bar:
                 _("{value:.2f} in time on this GPU"),
                 "welford",
             )
-        return _make_bar(
-            _(_OWN_NAME),
-            count_passes(exercise_id, learners_kernel(exercise_id)) / least,
-            _("{value:.2f} in passes"),
-            "welford",
-        )
+        moved = count_passes(exercise_id, learners_kernel(exercise_id)) / least
+        words = _("passed: it moves {value:.2f} times the least bytes").format(value=moved)
+        return Bar(_(_OWN_NAME), [(0.0, "ink")], words)
     except CourseError as problem:
         return Bar(_(_OWN_NAME), [(0.0, "ink")], str(problem))
+
+
+def _has_passed(exercise_id: str) -> bool:
+    return progress.record(exercise_id).last.get("status") == PASS
 
 
 @functools.cache

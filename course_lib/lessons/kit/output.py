@@ -140,7 +140,7 @@ def _translate(data: Any, keys: frozenset[str], *, is_shown: bool = False) -> An
     A text that is also a key of the data stays, because a state may name the key by it; so does a
     single word that is not known to be ``is_shown``.
     """
-    if isinstance(data, dict):  # {"two levels": "two levels"} is the name that is shown of a key
+    if isinstance(data, dict):  # {"two halves": "two halves"} is the name that is shown of a key
         # a series, a bar or a box
         of_chart = not data.keys().isdisjoint(("dots", "parts", "at_top"))
         return {

@@ -1,4 +1,4 @@
-"""Lesson 02: three rows, and the figure of the effect of eps on a row of small numbers."""
+"""Lesson 02: the figure of the effect of eps on a row of small numbers."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import numpy as np
 
 from course_lib.base.translation import gettext as _
 from course_lib.lessons.kit.output import MovingPicture
-from course_lib.lessons.pictures.block_stepper.model import EXAMPLE as ROWS
 from course_lib.lessons.pictures.chart.model import Axis, Level, Plot, Series, View, chart
 
-__all__ = ["ROWS", "small_rows"]
+__all__ = ["small_rows"]
 
 
 def small_rows(eps: float) -> MovingPicture:

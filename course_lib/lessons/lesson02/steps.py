@@ -1,5 +1,5 @@
-"""The steps of lesson 02: a check without a reference, a row that shows the position of eps, fp32
-at the load, one number per row."""
+"""The steps of lesson 02: fp32 at the load, a check without a reference, a row that shows the
+position of eps, one number per row."""
 
 from __future__ import annotations
 
@@ -80,6 +80,30 @@ def _try_peak(description: str, x: list[list[float]], stride: int) -> Try:
 
 STEPS = (
     Step(
+        "02-half",
+        kind="kernel",
+        entry_point="square_scale_kernel",
+        tries=(
+            _try_half("x = 300, w = 0.001, fp16", [300, 1, 2, -300], [0.001, 1, 1, 0.001], 4),
+            _try_half(
+                "five numbers in a block of 8", [1, 2, 3, 400, 250], [1, 2, 0.5, 0.002, 0.25], 8
+            ),
+        ),
+        question="In which dtype is `x * x` computed, if `x` is fp16?",
+        debrief=(
+            "A conversion after the product comes too late: the infinity is there already. At the"
+            " load nothing is lost, because every fp16 number is an fp32 number, too."
+        ),
+        slips=(
+            Slip(
+                "x = tl.load(x_ptr + cols, mask=mask, other=0.0).to(tl.float32)",
+                "x = tl.load(x_ptr + cols, mask=mask, other=0.0)",
+                "low_precision",
+            ),
+            Slip(".to(tl.float32)", ".to(tl.float16)", "low_precision"),
+        ),
+    ),
+    Step(
         "02-check",
         kind="numpy",
         entry_point="mean_squares",
@@ -144,30 +168,6 @@ STEPS = (
             Slip("[0.001, -0.001, 0.001, 0.001]", "[0.1, 0.1, -0.1, 0.1]"),
             Slip("[0.001, -0.001, 0.001, 0.001]", "[0, 0, 0, 0]"),
             Slip("[0.001, -0.001, 0.001, 0.001]", "0.001"),
-        ),
-    ),
-    Step(
-        "02-half",
-        kind="kernel",
-        entry_point="square_scale_kernel",
-        tries=(
-            _try_half("x = 300, w = 0.001, fp16", [300, 1, 2, -300], [0.001, 1, 1, 0.001], 4),
-            _try_half(
-                "five numbers in a block of 8", [1, 2, 3, 400, 250], [1, 2, 0.5, 0.002, 0.25], 8
-            ),
-        ),
-        question="In which dtype is `x * x` computed, if `x` is fp16?",
-        debrief=(
-            "A conversion after the product comes too late: the infinity is there already. At the"
-            " load nothing is lost, because every fp16 number is an fp32 number, too."
-        ),
-        slips=(
-            Slip(
-                "x = tl.load(x_ptr + cols, mask=mask, other=0.0).to(tl.float32)",
-                "x = tl.load(x_ptr + cols, mask=mask, other=0.0)",
-                "low_precision",
-            ),
-            Slip(".to(tl.float32)", ".to(tl.float16)", "low_precision"),
         ),
     ),
     Step(

@@ -12,16 +12,7 @@ from course_lib.base.translation import gettext as _
 from course_lib.lessons.figures.norm_inputs import TRAINED, NormInput, read_norm_inputs
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.lesson03.cancellation.model import NAMES
-from course_lib.lessons.pictures.chart.model import (
-    Axis,
-    Bar,
-    Bars,
-    Level,
-    Plot,
-    Series,
-    View,
-    chart,
-)
+from course_lib.lessons.pictures.chart.model import Axis, Level, Plot, Series, View, chart
 from course_lib.norms import statistics
 
 RATIOS = (0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0, 30000.0)
@@ -78,7 +69,7 @@ def draw_terms(x: Any, mean_square: Any, squared_mean: Any) -> MovingPicture:
 
 
 def show_real_rows() -> MovingPicture:
-    """Show a bar per norm of three models: of its rows the largest |mean|/std or root mean square,
+    """Show a dot per norm of three models: of its rows the largest |mean|/std or root mean square,
     or how large a column becomes."""
     measured = read_norm_inputs()
     models = (TRAINED, *(package["model"] for package in measured.packages))
@@ -91,28 +82,23 @@ def show_real_rows() -> MovingPicture:
         find: Callable[[NormInput], float],
         level: tuple[float, str] | None,
     ) -> View:
-        groups = [
-            (
-                _(model),
-                [
-                    Bar(
-                        _("norm {number}, {N} columns").format(
-                            number=norm.norm.removeprefix("norm "), N=norm.N
-                        ),
-                        [(find(norm), "x")],
-                        f"{find(norm):.3g}",
-                    )
-                    for norm in measured.of(model)
-                ],
-            )
-            for model in models
-        ]
+        series = []
+        for place, model in enumerate(reversed(models)):
+            *others, largest = sorted(map(find, measured.of(model)))
+            series += [
+                Series("", others, [place] * len(others), "x", line=False),
+                Series(f"{largest:.3g}", [largest], [place], "x", line=False),
+            ]
+        ticks = [(place, _(model)) for place, model in enumerate(reversed(models))]
+        plot = Plot(
+            Axis(unit, log=True, low=0.1, high=100),
+            Axis("", low=-0.5, high=len(models) - 0.5, ticks=ticks),
+            series,
+            [Level(*level, "x")] if level else [],
+        )
         title = title.format(most=f"{max(map(find, norms)):.3g}")
         return View(
-            title,
-            [Bars(groups, unit, log=True, high=100, level=level)],
-            _("{told}.").format(told=measured.label()),
-            name,
+            title, [plot], _("A dot is a norm. {told}.").format(told=measured.label()), name
         )
 
     ratios_text = _("; ").join(
@@ -126,23 +112,23 @@ def show_real_rows() -> MovingPicture:
         make_view(
             _("mean/std"), _("No row of these models has a mean of more than {most} standard "
                              "deviations"),
-            _("largest |mean|/std of a row, on a logarithmic scale; at 64 one-pass has lost half "
-              "of the digits"),
-            lambda norm: norm.mean_over_std[-1], (64, "64"),
+            _("largest |mean|/std of a row"),
+            lambda norm: norm.mean_over_std[-1],
+            (64, _("64: one-pass has lost half of the digits")),
         ),
         make_view(
             "rms", _("The rows have a root mean square of {most} at most"),
-            _("largest root mean square of a row, on a logarithmic scale"),
+            _("largest root mean square of a row"),
             lambda norm: norm.rms[-1], None,
         ),
         make_view(
             _("columns"), _("No column is more than {most} times as large as the median column"),
-            _("root mean square of the largest column, over that of the median column; "
-              "logarithmic"), lambda norm: norm.largest_column, None,
+            _("root mean square of the largest column, over that of the median column"),
+            lambda norm: norm.largest_column, None,
         ),
         control=_("of the rows"),
-        alt=_("Bars, one for each norm, on a logarithmic scale with a mark at 64. Largest "
-              "|mean|/std of a row: {told}.").format(told=ratios_text),
+        alt=_("Dots on a logarithmic axis, one for each norm, a row of them for each model, with a "
+              "mark at 64. Largest |mean|/std of a row: {told}.").format(told=ratios_text),
     )  # fmt: skip
 
 

@@ -88,7 +88,7 @@ STEPS = (
         ),
         question="What does `x - mean` hold in a lane that loaded 0, and what is its square?",
         debrief=(
-            "One load, two passes over the lanes, and the digits are back. The same two lines stand"
+            "One load, two sums over the lanes, and the digits are back. The same two lines stand"
             " in the LayerNorm kernel of lesson 01."
         ),
         slips=(

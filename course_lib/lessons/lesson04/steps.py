@@ -1,5 +1,5 @@
-"""The steps of lesson 04: a weighted mean of two means, Welford's update, many rows column by
-column, and merges with an empty side."""
+"""The steps of lesson 04: a weighted mean of two means, what lies between them, and merges with
+an empty side."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import numpy as np
 
 from course_lib.lessons.steps.step import In, Slip, Step, Try
 
-_ROW = np.array([2.0, 4.0, 9.0, -3.0, 0.5])
-_ROWS = np.array([[2.0, -1.0, 3.0, 0.5], [-4.0, -3.0, -2.5, -1.0], [0.25, 7.0, 7.0, -7.0]])
 _COUNTS = np.array([[3.0, 1.0], [0.0, 1.0], [5.0, 0.0], [0.0, 0.0], [8.0, 8.0]])
 
 STEPS = (
@@ -30,44 +28,28 @@ STEPS = (
         ),
     ),
     Step(
-        "04-stream",
+        "04-between",
         kind="numpy",
-        entry_point="list_running_means",
+        entry_point="find_between",
         tries=(
-            Try("the numbers 2, 4, 9, -3, 0.5", (In(_ROW),), np.cumsum(_ROW) / np.arange(1, 6)),
-            Try("one number, 7", (In([7.0]),), np.array([7.0])),
+            Try("three numbers and one, whose means are 4 apart", (3, 1, 4.0), 12.0),
+            Try("four numbers and four, whose means are 10 apart", (4, 4, 10.0), 200.0),
+            Try("two numbers and eight, d = -15", (2, 8, -15.0), 360.0),
         ),
-        question="Before the first number `count` is 0. How many numbers are in `mean` after it?",
-        debrief="The first number moves the mean all the way, by 1/1. So it does not matter that "
-                "mean was 0 before.",
+        question="1 1 1 5 has the mean 2. How far is each of the two sides from it?",
+        debrief="The larger side is nearer to the common mean. It has more numbers, and each of "
+                "them adds less.",
         slips=(
-            Slip("(count + 1)", "max(count, 1)", "the divisor is one too small",
-                "How many numbers are in `mean` after the second one? By how many does your line "
-                "divide then?"),
-            Slip("(count + 1)", "len(x)", "each step divides by the number of all elements",
-                "How many numbers are in `mean` after the second one?"),
-            Slip("mean + (x[count] - mean)", "(x[count] - mean)",
-                "what the mean was before is lost",
-                "Each step moves the mean a little. From which number does your line start?"),
-        ),
-    ),
-    Step(
-        "04-columns",
-        kind="numpy",
-        entry_point="find_largest",
-        tries=(
-            Try("three rows of four numbers", (In(_ROWS),), _ROWS.max(axis=1)),
-            Try("one row of one number, -7", (In([[-7.0]]),), np.array([-7.0])),
-        ),
-        question="Which array holds one number per row, and which slice of x is one column?",
-        debrief="Welford has the same shape: a state of no numbers, one update per column, all "
-                "rows side by side.",
-        slips=(
-            Slip("np.full(M, -np.inf, np.float32)", "np.zeros(M, np.float32)",
-                "the largest number so far begins at 0",
-                "A row holds the number -7 alone. Which is larger: -7, or what `known` holds at "
-                "the beginning?"),
-            Slip("range(N)", "range(M)", "elements_skipped"),
+            Slip("d * n_b / n, d * n_a / n", "d * n_a / n, d * n_b / n",
+                "the two distances are exchanged",
+                "1 1 1 5 has the mean 2. Which side is farther from it, the three numbers or the "
+                "one?"),
+            Slip("d * n_b / n, d * n_a / n", "d / 2, d / 2",
+                "both sides are taken to be equally far from the common mean",
+                "1 1 1 5 has the mean 2. How far is each of the two sides from it?"),
+            Slip("d * n_b / n, d * n_a / n", "d, d",
+                "the distances are those from the other side's mean",
+                "The deviations are taken from the common mean. How far is it from mean_a?"),
         ),
     ),
     Step(

@@ -14,9 +14,14 @@ from course_lib.lessons.figures.measured import make_length_axis, make_line
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.chart.model import Axis, Level, Plot, Series, View, chart
 
-STREAMED = {"two_pass": N_("two-pass"), "welford": "Welford", "shifted": N_("shifted one-pass")}
+STREAMED = {
+    "two_pass": N_("two-pass"),
+    "welford": "Welford",
+    "shifted": N_("shifted one-pass"),
+    "one_pass": N_("one-pass"),
+}
 IN_ONE_BLOCK = {
-    "resident": N_("two passes in registers"),
+    "resident": N_("two-pass in registers"),
     "resident_welford": "Welford",
     "torch": "torch.var_mean",
 }
@@ -94,7 +99,7 @@ def sweep_cost(measured: Measurement, dots: Sequence[Series] = (), note: str = "
         for dtype in ("fp32", "fp16")
     ]
     registers = _(
-        "In registers two passes cost {resident:.2f} reads of x, Welford {welford:.2f} reads"
+        "In registers two-pass costs {resident:.2f} reads of x, Welford {welford:.2f} reads"
     )
     registers = registers.format(
         resident=cost["fp32", "resident", short], welford=cost["fp32", "resident_welford", short]

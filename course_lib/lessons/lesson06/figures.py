@@ -43,11 +43,11 @@ _ELEMENTS = 2**25  # elements of the matrices that the course times
 def norms_on_the_roofline(times: NormTimes) -> MovingPicture:
     """Show the FLOP/s that an H100 allows against FLOP per byte, operations on that roof, and below
     it the measured resident kernels at 8192 columns."""
-    grid = np.logspace(-1.7, 2.6, 60)
+    corners = (0.03, H100.ridge, 400)  # at 0.03 the roof is 0.1 TFLOP/s: both axes begin there
     roof = Series(
         _("roof of the data sheet"),
-        grid.tolist(),
-        (np.minimum(H100.peak, grid * H100.bandwidth) / 1e12).tolist(),
+        corners,
+        [min(H100.peak, intensity * H100.bandwidth) / 1e12 for intensity in corners],
         "floor",
         dots=False,
     )
@@ -72,7 +72,7 @@ def norms_on_the_roofline(times: NormTimes) -> MovingPicture:
         for name, op in (("LayerNorm", "layer_norm"), ("RMSNorm", "rms_norm"))
     ]
     plot = Plot(
-        Axis(_("arithmetic intensity in FLOP per byte"), log=True, low=0.02, high=400),
+        Axis(_("arithmetic intensity in FLOP per byte"), log=True, low=0.03, high=400),
         Axis("TFLOP/s", log=True, low=0.1, high=500, unit=" TFLOP/s"),
         [roof, *allowed, *measured],
         [Level(H100.ridge, _("ridge: {ridge:.0f} FLOP per byte").format(ridge=H100.ridge), "x")],

@@ -1,4 +1,4 @@
-"""The steps of lesson 06: a tree of additions, sums per lane, and the time of passes over
+"""The steps of lesson 06: a tree of additions, sums per lane, and the time of sweeps over
 memory."""
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ STEPS = (
         tries=(
             Try("a copy of 4096 x 8192 in fp16 at 2810 GB/s", arguments=(4096, 8192, 2, 2, 2810),
                 expected=47.7637125),
-            Try("three passes over 1000 x 1000 in fp32 at 1000 GB/s",
+            Try("three sweeps over 1000 x 1000 in fp32 at 1000 GB/s",
                 arguments=(1000, 1000, 4, 3, 1000), expected=12.0),
         ),
         question="How many bytes are moved? How many seconds do they take at gbps * 10**9 bytes "
@@ -102,9 +102,9 @@ STEPS = (
         debrief="48 µs for LayerNorm of 4096 x 8192, before anybody has written it. A measured "
                 "time means something beside this number.",
         slips=(
-            Slip("passes * M * N * itemsize", "passes * M * N", "numbers_for_bytes"),
-            Slip("passes * M * N * itemsize", "M * N * itemsize", "the passes are not counted",
-                "Three passes over a matrix: how often is each of its numbers moved?"),
+            Slip("sweeps * M * N * itemsize", "sweeps * M * N", "numbers_for_bytes"),
+            Slip("sweeps * M * N * itemsize", "M * N * itemsize", "the sweeps are not counted",
+                "Three sweeps over a matrix: how often is each of its numbers moved?"),
             Slip("moved / (gbps * 1e9) * 1e6", "moved / gbps * 1e3",
                 "the unit is not the microsecond",
                 "gbps * 10**9 bytes take one second. How many microseconds is that, and what does "

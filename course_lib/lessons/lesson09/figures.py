@@ -16,7 +16,7 @@ PROVIDERS = {
 
 
 def show_fused_cost(times: NormTimes) -> MovingPicture:
-    """Show the time of add + rms_norm in one kernel and in two, over that of a pass that moves 4 M
+    """Show the time of add + rms_norm in one kernel and in two, over that of a sweep that moves 4 M
     N elements, which is what one kernel moves.
 
     Args:
@@ -31,7 +31,7 @@ def show_fused_cost(times: NormTimes) -> MovingPicture:
         make_line(rows, provider, _(name), colour) for provider, (name, colour) in PROVIDERS.items()
     ]
     ends = [value for line in lines for value in line.y]
-    y = Axis(_("time over a pass of 4 M N elements"), low=min(0.9, *ends), high=max(1.3, *ends))
+    y = Axis(_("time over a sweep of 4 M N elements"), low=min(0.9, *ends), high=max(1.3, *ends))
     levels = (Level(1.0, _("4 M N elements moved")), Level(1.25, _("5 M N elements moved")))
     plot = Plot(make_length_axis(rows, " (fp16)"), y, lines, levels)
     title = _(

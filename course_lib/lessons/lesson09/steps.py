@@ -1,4 +1,4 @@
-"""The steps of lesson 09: passes of a longer chain, the rounded sum, and an addition with
+"""The steps of lesson 09: sweeps of a longer chain, the rounded sum, and an addition with
 strides."""
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ _RESIDUAL16 = [[1, 2, 4], [2, -8, 0.25]]
 _TOTAL16 = [[2048, 3, 2], [4096, 0, 0.75]]
 
 
-def _accept_passes(passes: Any) -> str:
+def _accept_sweeps(sweeps: Any) -> str:
     try:
-        unfused, fused = passes
+        unfused, fused = sweeps
     except (TypeError, ValueError):
-        raise WrongForm("passes has to be two numbers.") from None
+        raise WrongForm("sweeps has to be two numbers.") from None
     if unfused != 8:
         return (
-            f"Three kernels do not make {unfused} passes. Write down for each of them which"
+            f"Three kernels do not make {unfused} sweeps. Write down for each of them which"
             " matrices it reads and which it writes, y too."
         )
     if fused != 5:
         return (
-            f"One kernel does not make {fused} passes. Which matrices does it have to read? Which"
+            f"One kernel does not make {fused} sweeps. Which matrices does it have to read? Which"
             " two are kept? What happens to y?"
         )
     return ""
@@ -66,11 +66,11 @@ STEPS = (
     Step(
         "09-passes",
         kind="value",
-        entry_point="passes",
-        accepts=_accept_passes,
+        entry_point="sweeps",
+        accepts=_accept_sweeps,
         question="In the fused kernel, what is still in the lanes when it is needed again?",
         debrief=(
-            "3 of 8 passes saved: a longer chain has more to fuse. What is neither an input nor"
+            "3 of 8 sweeps saved: a longer chain has more to fuse. What is neither an input nor"
             " kept never leaves the registers."
         ),
         slips=(

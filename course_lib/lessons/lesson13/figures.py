@@ -1,4 +1,5 @@
-"""The figures of lesson 13: the rows that each program adds up, and the cost of each design."""
+"""The figures of lesson 13: a row in batches of several sizes, the rows that each program adds up,
+and the cost of each design."""
 
 from __future__ import annotations
 
@@ -9,10 +10,12 @@ from course_lib.base.translation import mark as N_
 from course_lib.bench.measurement import Measurement
 from course_lib.lessons.figures.measured import make_length_axis, make_line
 from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.lesson13.sums import SPLITS, compute_rstd, draw_rows
 from course_lib.lessons.pictures.chart.model import (
     Axis,
     Box,
     Boxes,
+    Cells,
     Level,
     Plot,
     Series,
@@ -26,6 +29,58 @@ _DESIGNS = {
     "torch": ("PyTorch", "torch"),
     "persistent": (N_("persistent"), "resident"),
 }
+
+
+def show_row_in_batches(*batches: int) -> MovingPicture:
+    """Show rstd of one row, in fp32, in batches of these numbers of rows, as each split of the row
+    adds it up. The control chooses the batch; its first one is what the others are compared
+    with."""
+    row = draw_rows(1)
+    alone = {split: compute_rstd(row, split, batches[0])[0] for split in SPLITS}
+
+    def make_view(M: int) -> View:
+        found = {split: compute_rstd(row, split, M)[0] for split in SPLITS}
+        others = sum(found[split] != alone[split] for split in SPLITS)
+        title = (
+            _("One row in a batch of M = {M}: all kernels give the bits that they give for M = 1")
+            if not others
+            else _("The same row in a batch of M = {M}: {count} of {all} kernels give other bits")
+        )
+        return View(
+            title.format(M=M, count=others, all=len(SPLITS)),
+            [
+                Cells(
+                    [_(split.name) for split in SPLITS],
+                    [_("programs\nper row"), _("sums\nin each"), _("rstd\nat M = 1"), "rstd"],
+                    [
+                        [
+                            str(split.count_parts(M)),
+                            str(split.count_sums(M)),
+                            f"{alone[split]:.8f}",
+                            f"{rstd:.8f}",
+                        ]
+                        for split, rstd in found.items()
+                    ],
+                    [
+                        ["waiting"] * 3 + ["done" if rstd == alone[split] else "fault"]
+                        for split, rstd in found.items()
+                    ],
+                    _("rows: kernels; columns: how each adds up the row, and what it gets"),
+                )
+            ],
+            name=str(M),
+        )
+
+    return chart(
+        *map(make_view, batches),
+        control="M",
+        alt=_(
+            "A table of three kernels. The first adds up a row with 1024 running sums if M is below"
+            " 256, and with 256 otherwise. The second splits a row among as many programs as fill"
+            " the GPU. The third has 256 sums whatever M is. Only the third gives the row the same"
+            " rstd in every batch."
+        ),
+    )
 
 
 def show_chunks(M: int = 10, rows_per_chunk: int = 5) -> MovingPicture:
@@ -68,8 +123,8 @@ def show_chunks(M: int = 10, rows_per_chunk: int = 5) -> MovingPicture:
 def show_designs(
     measured: Measurement, dots: Sequence[Series] = (), note: str = ""
 ) -> MovingPicture:
-    """Show the time of each design of the LayerNorm backward pass over that of an elementwise pass,
-    by row length.
+    """Show the time of each design of the LayerNorm backward pass over that of an elementwise
+    sweep, by row length.
 
     Args:
         measured: has rows with ``provider``, ``N`` and ``over_floor``; one per row length and
@@ -88,7 +143,7 @@ def show_designs(
         make_length_axis(measured.rows, " (fp16, M N = 2^25)"),
         y,
         [*lines, *dots],
-        [Level(1.0, _("one pass over x, dy and dx"))],
+        [Level(1.0, _("one sweep over x, dy and dx"))],
     )
     times_text = _("; ").join(
         _("{name}: {values}").format(
@@ -111,7 +166,7 @@ def show_designs(
             _("{source}. {note}").format(source=measured.label(), note=note).rstrip(),
         ),
         alt=_(
-            "Time of the LayerNorm backward pass over the time of an elementwise pass, by row"
+            "Time of the LayerNorm backward pass over the time of an elementwise sweep, by row"
             " length, for the lock, PyTorch, two stages and the persistent kernel. {told}."
         ).format(told=times_text),
     )

@@ -1,11 +1,11 @@
-"""Launches of lesson 13: dw under a lock, in two stages and persistent, each in many orders of its
-programs."""
+"""What lesson 13 runs: a row's rstd in batches of several sizes, and dw under a lock, in two stages
+and persistent, each in many orders of its programs."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import torch
 
 import course_lib
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import mark as N_
 from course_lib.bench import backward, measurement
 from course_lib.compiler import Pointer, compile_report
 from course_lib.kernels.launch import tables
@@ -30,6 +31,51 @@ ROWS, COLUMNS = 6, 16  # size of the matrices for the lesson's first dw
 M, N = 10, 40  # size of the matrices that are cut into chunks and tiles
 LENGTHS = (256, 1024, 4096, 8192)  # row lengths of the stored measurements that the lesson shows
 _ROWS = 32768  # rows of the matrix for which registers are counted
+_BATCH_COLUMNS = 4096  # columns of the rows that stand in batches of several sizes
+_FIRST_ROW = 27  # the seed of a row for which the three splits differ
+_MULTIPROCESSORS = 132  # of an H100
+
+
+@dataclass(frozen=True)
+class Split:
+    """How a kernel adds up a row in a batch of M rows: ``count_parts(M)`` programs have a part of
+    it each, and each of them has ``count_sums(M)`` running sums. ``name`` is marked for
+    translation."""
+
+    name: str
+    count_parts: Callable[[int], int]
+    count_sums: Callable[[int], int]
+
+
+def _fill_multiprocessors(M: int) -> int:
+    """Return the largest power of two of parts for which M rows need no more programs than there
+    are multiprocessors."""
+    return 1 << max(1, _MULTIPROCESSORS // M).bit_length() - 1
+
+
+SPLITS = (
+    Split(N_("more sums if M < 256"), lambda M: 1, lambda M: 1024 if M < 256 else 256),
+    Split(N_("as many parts as fill the GPU"), _fill_multiprocessors, lambda M: 32),
+    Split(N_("256 sums, whatever M is"), lambda M: 1, lambda M: 256),
+)
+
+
+def draw_rows(count: int, seed: int = _FIRST_ROW) -> np.ndarray:
+    """Return ``count`` rows of 4096 normal numbers in fp32."""
+    generator = np.random.default_rng(seed)
+    return generator.normal(size=(count, _BATCH_COLUMNS)).astype(np.float32)
+
+
+def compute_rstd(x: np.ndarray, split: Split, M: int) -> np.ndarray:
+    """Return the rstd of RMSNorm of each row of ``x``, in fp32, as the split adds it up in a batch
+    of M rows."""
+    parts = (x * x).reshape(len(x), split.count_parts(M), -1, split.count_sums(M))
+    lanes = np.add.accumulate(parts, axis=2)[:, :, -1]
+    while lanes.shape[-1] > 1:  # the running sums meet in pairs
+        half = lanes.shape[-1] // 2
+        lanes = lanes[..., :half] + lanes[..., half:]
+    total = np.add.accumulate(lanes[..., 0], axis=1)[:, -1]
+    return 1 / np.sqrt(total / np.float32(x.shape[1]) + np.float32(1e-6))
 
 
 def draw(rows: int, columns: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -81,6 +127,7 @@ def run_persistent(P: int, seeds: Iterable[int] = range(20)) -> list[Interleavin
         x,
         mean,
         rstd,
+        dy,  # no dtotal
         torch.full_like(x, float("nan")),
         dw,
         db,
@@ -149,7 +196,7 @@ def list_registers(columns: int) -> dict[str, tuple[int, int]]:
     arguments = [
         *[half] * 3,
         *[single] * 2,
-        half,
+        *[half] * 2,
         *[single] * 2,
         columns,
         1,

@@ -180,6 +180,56 @@ def show_speed(measured: Measurement) -> MovingPicture:
     )
 
 
+def show_steps(measured: Measurement) -> MovingPicture:
+    """Show the milliseconds of a step of the small model with LayerNorm: a row for each mode, and a
+    bar each for the course's norm and PyTorch's.
+
+    Args:
+        measured: has the rows of ``authoring/bench/profile.py``.
+    """
+    ms = {
+        (row["mode"], row["provider"]): row["ms"]
+        for row in measured.rows
+        if (row["size"], row["norm"]) == ("small", "layer_norm")
+    }
+    more = {mode: ms[mode, "ours"] / ms[mode, "torch"] - 1 for mode in _MODES}
+    differences = {
+        mode: (_("{share:.0%} longer") if share > 0 else _("{share:.0%} shorter")).format(
+            share=abs(share)
+        )
+        for mode, share in more.items()
+    }
+    groups = [
+        (
+            _(name),
+            [
+                Bar(_(words), [(ms[mode, provider], _LOOKS[provider])], f"{ms[mode, provider]:.1f}")
+                for provider, words in _SHORT.items()
+            ],
+        )
+        for mode, name in _MODES.items()
+    ]
+    return chart(
+        View(
+            _(
+                "With the course's norm a step is {eager} eager, {graph} in one CUDA graph, and"
+                " {compiled} compiled"
+            ).format(**differences),
+            [Bars(groups, _("ms per training step"))],
+            _("LayerNorm over {M} x {N}. {source}.").format(
+                M=measured.rows[0]["M"], N=measured.rows[0]["N"], source=measured.label()
+            ),
+        ),
+        alt=_(
+            "Bars. Milliseconds per step with the course's norm and with PyTorch's: {told}."
+        ).format(
+            told=_("; ").join(
+                f"{name} {', '.join(bar.words or '' for bar in bars)}" for name, bars in groups
+            )
+        ),
+    )
+
+
 def show_profile(measured: Measurement) -> MovingPicture:
     """Show one training step of the small model with LayerNorm: a lane per mode and provider, with
     its norms, its other kernels and the gaps.

@@ -161,7 +161,7 @@ def try_launch(N: int, rows: int, num_warps: int, num_stages: int) -> Tried:
             )
         )
     half, single = Pointer("fp16"), Pointer("fp32")
-    arguments = [*[half] * 3, *[single] * 2, half, *[single] * 2, N, 1, N, 1, N, 32768, N]
+    arguments = [*[half] * 3, *[single] * 2, *[half] * 2, *[single] * 2, N, 1, N, 1, N, 32768, N]
     constants = {"ROWS": rows, "BLOCK": N, "FULL": True, "STAGES": num_stages, **_CONSTANTS}
     report = compile_report(
         norm_backward_persistent_kernel,
@@ -212,6 +212,7 @@ def _time_over_floor(
                 v.w,
                 mean,
                 rstd,
+                v.dy,  # no dtotal
                 dx,
                 *partials,
                 N,

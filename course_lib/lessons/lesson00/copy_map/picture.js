@@ -115,7 +115,7 @@ function drawPrograms({ block }, seen, first, last, place, top) {
   return programs;
 }
 
-function drawColumn({ n, masked, at }, seen, offset, x, step, top) {
+function drawColumn({ n, block, masked, at }, seen, offset, x, step, top) {
   const wide = step - 2;
   const own = offset < n;
   const lane = own ? "active" : masked ? "masked" : "fault";
@@ -125,7 +125,7 @@ function drawColumn({ n, masked, at }, seen, offset, x, step, top) {
   return target(`at-${offset}`, { label: tr`offset ${offset}`, press: () => ({ at: offset }), pressed: offset === at, tabindex: -1 },
     svg("rect", { x, y: top + ROW.x, width: step, height: ROW.y + TALL - ROW.x, fill: "transparent" }),
     box(ROW.x, String(valueAt(offset)), own ? { state: "waiting" } : FOREIGN),
-    offset < seen.lanes && box(ROW.lanes, String(offset), { state: lane, heavy: offset === at }),
+    offset < seen.lanes && box(ROW.lanes, String(offset % block), { state: lane, heavy: offset === at }),
     box(ROW.y, y === null ? "?" : String(y), { ...memory, heavy: offset === at }));
 }
 

@@ -1,7 +1,7 @@
 // Lesson 03: what each algorithm loses of a variance as the mean moves away. The numbers of the algorithms come from Python, which
 // rounds in each dtype; rows and LayerNorm's output are arithmetic on them.
 
-import { FONT, SMALL, along, axes, choice, decimal, handle, joinSentences, labels, linear, log, measure, number, path, slider, svg, text, toggle, tr } from "../../kit/kit.js";
+import { FONT, SMALL, along, arrow, axes, choice, decimal, handle, joinSentences, labels, linear, log, measure, number, path, slider, svg, text, toggle, tr } from "../../kit/kit.js";
 
 const [FLOOR, CEILING] = [1e-9, 1e5];
 const inside = (value) => Math.min(Math.max(Number.isNaN(value) ? CEILING : value, FLOOR), CEILING);
@@ -105,7 +105,7 @@ function drawCurves(data, state, seen, box, nearest) {
   const own = points(seen.curve.error);
   const colour = `var(--${state.algorithm.replace("_", "-")})`;
   const bound = points(seen.curve.bound.map(read)).map((point, i) => (read(seen.curve.bound[i]) < CEILING ? point : null));
-  const here = own[seen.at];
+  const here = [own[seen.at][0], y(inside(seen.error))]; // the clamp moves this point alone
   const marks = seen.curve.var.map((value, i) => value < 0 && i !== seen.at && { at: [own[i]], words: "< 0", size: SMALL });
   return [
     axes(box, { x, y, xName: tr`mean/std: drag the point`, yName: tr`relative error of the variance`, xTicks: [[0.3, "0"], [1, "1"], [10, "10"], [100, "100"], [1000, "1000"], [10000, "10\u2074"]] }),
@@ -114,12 +114,13 @@ function drawCurves(data, state, seen, box, nearest) {
     path(bound, { "stroke-dasharray": "7 5", "stroke-width": 1.4 }),
     path(own, { stroke: colour, "stroke-width": 2.6 }),
     own.map(([cx, cy]) => svg("circle", { cx, cy, r: 3.5, fill: colour })),
+    seen.clamped && arrow(own[seen.at], [here[0], here[1] - 11], { colour: "var(--ink)" }),
     labels([
       { at: [[left + 4, y(1) - 9], [left + 4, y(1) + 9]], words: tr`1: no digit is right`, gap: 0, size: SMALL, fill: "var(--quiet)" },
       { at: own.toReversed(), words: data.names[state.algorithm], bold: true, fill: colour },
       { at: bound.filter(Boolean).toReversed(), words: tr`bound` },
       ...marks.filter(Boolean),
-    ], box, [[here[0] - 12, here[1] - 12, here[0] + 12, here[1] + 12], ...along(own), ...along(bound.filter(Boolean))]),
+    ], box, [[here[0] - 12, Math.min(here[1], own[seen.at][1]) - 12, here[0] + 12, here[1] + 12], ...along(own), ...along(bound.filter(Boolean))]),
     handle("ratio", here[0], here[1], {
       label: "mean/std", value: state.ratio, min: data.ratios[0], max: data.ratios.at(-1), fill: colour,
       text: tr`${number(state.ratio)}, relative error ${number(seen.error, 2)}`,

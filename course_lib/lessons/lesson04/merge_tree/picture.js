@@ -1,4 +1,4 @@
-// Lesson 03: Welford within blocks, Chan's merge between them. The arithmetic is that of norms/statistics.py, rounded to the dtype at
+// Lesson 04: Welford within blocks, Chan's merge between them. The arithmetic is that of norms/statistics.py, rounded to the dtype at
 // every operation, so that a hand can move the split and the numbers.
 
 import { SMALL, along, arrow, axes, cell, choice, count, handle, joinSentences, labels, legend, linear, measure, rounding, short, slider, stepper, svg, target, text, tr } from "../../kit/kit.js";
@@ -88,8 +88,8 @@ export function makeCaption(state, seen, now) {
     const { a, b, node } = now;
     words.push(
       tr`The means are ${short(a.mean)} and ${short(b.mean)}, d = ${short(node.apart)}, n = ${a.count} + ${b.count} = ${node.count}.`,
-      tr`mean = ${short(a.mean)} + d \u00b7 ${b.count} / ${node.count} = ${short(node.mean)}.`,
-      tr`M2 = ${short(a.M2)} + ${short(b.M2)} + d\u00b2 \u00b7 ${a.count} \u00b7 ${b.count} / ${node.count} = ${short(node.M2)}.`);
+      tr`The mean of both is ${short(node.mean)}.`,
+      tr`M2 = ${short(a.M2)} + ${short(b.M2)} + ${short(node.between)} = ${short(node.M2)}: inside the left side, inside the right side, between the means.`);
   }
   if (now.ends) {
     const root = seen.levels.at(-1)[0];

@@ -1,4 +1,4 @@
-"""Lesson 03: Welford within blocks and Chan's merge between them, step by step, or a row that the
+"""Lesson 04: Welford within blocks and Chan's merge between them, step by step, or a row that the
 learner splits."""
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from course_lib.lessons.lesson04.merge_tree.model import NAMES, make_data
 
 
 def merge_tree(
-    data: str = "worked example", block: int = 1, N: int = 8, dtype: str = "fp32"
+    data: str = "worked example", block: int | str = 1, N: int = 8, dtype: str = "fp32"
 ) -> MovingPicture:
     """Step through Welford's blocks and Chan's merges of one row, or split the row by hand. The
     numbers can be dragged.
 
     Args:
-        data: "worked example", "two levels" or "mean 10000".
-        block: numbers per block, 1, 2, 4 or 8.
+        data: "worked example", "two halves" or "mean 10000".
+        block: numbers per block, 1, 2, 4 or 8; "split" begins with the two halves merged.
         N: use the first N of the eight numbers.
 
     Raises: CourseError if an argument has another value.

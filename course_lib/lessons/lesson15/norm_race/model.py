@@ -88,7 +88,7 @@ def make_data(where: str = STORED, exercise_id: str = "") -> dict[str, Any]:
         ]
     return {
         "start": {"op": OWN_KERNELS[exercise_id].op if exercise_id else "layer_norm", "n": 8192,
-            "clock": "device", "at": 0},
+            "clock": "device"},
         "lengths": LENGTHS, "elements": forward.ELEMENTS, "names": names,
         "operations": {op: _(words) for op, words in OPERATIONS.items()}, "races": races,
         "floors": {op: _list_floors(of_backward if op.endswith("backward") else of_forward,

@@ -1,8 +1,7 @@
-// Lesson 15: a race of norms over the same matrix. Each bar grows with time until its call is over; the line is the time that has passed.
+// Lesson 15: a race of norms over the same matrix. Each bar is as long as one call takes.
 
-import { SMALL, axes, choice, duration, handle, joinClauses, joinSentences, linear, list, measure, number, slider, stepper, svg, text, tr } from "../../kit/kit.js";
+import { SMALL, axes, choice, duration, joinClauses, joinSentences, linear, list, measure, number, slider, svg, text, tr } from "../../kit/kit.js";
 
-const STEPS = 40;
 const LONGEST = 3.2; // times the floor; what takes longer is drawn to the edge
 const LOOKS = { torch: "var(--torch)", compile: "var(--compile)", liger: "var(--liger)", quack: "var(--quack)", locked: "var(--tutorial)", ours: "var(--ours)", own: "var(--ink)" };
 
@@ -27,12 +26,6 @@ const lead = (seen) => {
 
 export function makeTitle(data, state, seen) {
   const what = tr`${data.operations[state.op]}, N = ${state.n}`;
-  if (state.at === 0) return tr`${what}: which one is done first?`;
-  if (state.at < STEPS) {
-    const there = seen.runners.filter(({ us }) => us !== null && us <= (state.at / STEPS) * seen.end);
-    if (!there.length) return tr`${what}: none is done yet`;
-    return there.length === 1 ? tr`${what}: ${there[0].name} is done` : tr`${what}: ${there.length} of ${seen.runners.length} are done`;
-  }
   const ahead = lead(seen);
   if (ahead < 1.02) return tr`${what}: ${seen.first.name} is ${number(100 * (ahead - 1), 2)} % faster, but two runs differ as much`;
   return tr`${what}: ${seen.first.name} is first, and the next one takes ${number(ahead, 3)} times as long`;
@@ -41,10 +34,8 @@ export function makeTitle(data, state, seen) {
 export function makeCaption(data, state, seen) {
   const { op, n, clock } = state;
   const words = [tr`M = ${data.elements / n} rows, N = ${n} columns, fp16.`];
-  if (state.at >= STEPS) {
-    const times = seen.runners.map(({ name, us }) => (us === null ? tr`${name} no time` : tr`${name} ${duration(us)} (${number(us / seen.floor, 3)} times the floor)`));
-    words.push(tr`${joinClauses(times)}.`);
-  }
+  const times = seen.runners.map(({ name, us }) => (us === null ? tr`${name} no time` : tr`${name} ${duration(us)} (${number(us / seen.floor, 3)} times the floor)`));
+  words.push(tr`${joinClauses(times)}.`);
   words.push(tr`The floor is the time of an elementwise pass over as many bytes: ${duration(seen.floor)}. Device times: ${data.source}.`);
   if (clock === "call" && data.calls[op]) words.push(tr`With Python: the longer of the device's time and the host's for one call (${data.host}).`);
   return joinSentences(words);
@@ -57,7 +48,6 @@ export function picture(data) {
     controls: [
       [choice("op", tr`norm`, Object.entries(data.operations))],
       [choice("clock", tr`clock`, [["device", tr`the device alone`], ["call", tr`with Python's call`]]), slider("n", tr`N columns`, { values: data.lengths })],
-      [stepper("at", tr`race`, () => STEPS + 1, { interval: 70 })],
     ],
     off: ({ op }) => (data.calls[op] ? [] : ["clock"]),
     render(state, width) {
@@ -66,7 +56,7 @@ export function picture(data) {
       const title = makeTitle(data, shown, seen);
       const { draw, height } = drawRace(data, shown, seen, width);
       return { title, caption: makeCaption(data, shown, seen), height, draw,
-        alt: tr`A bar for each of ${list(seen.runners.map(({ name }) => name))}, growing with time; a dashed line at the time of an elementwise pass.` };
+        alt: tr`A bar for each of ${list(seen.runners.map(({ name }) => name))}, as long as one call takes; a dashed line at the time of an elementwise pass.` };
     },
   };
 }
@@ -76,34 +66,26 @@ function drawRace(data, state, seen, width) {
   const [left, right, top, row] = [wide ? 168 : 10, width - 74, 26, wide ? 34 : 50];
   const bottom = top + seen.runners.length * row + 4;
   const x = linear([0, seen.end], [left, right]);
-  const now = (Math.min(state.at, STEPS) / STEPS) * seen.end;
-  const to = (step) => ({ at: Math.min(Math.max(Math.round(step), 0), STEPS) });
   const lanes = seen.runners.map(({ key, name, us, call, device }, i) => {
     const y = top + i * row + (wide ? 6 : 20);
     const over = us !== null && us > seen.end;
-    const until = us === null ? 0 : Math.min(now, us, seen.end);
-    const done = us !== null && state.at > 0 && (us <= now || (over && state.at >= STEPS));
+    const until = us === null ? 0 : Math.min(us, seen.end);
     const fill = LOOKS[key];
     return [
       wide ? text(left - 10, y + 11, name, { anchor: "end", bold: key === "own" || key === "ours" }) : text(left, y - 10, name, { size: SMALL, bold: key === "own" || key === "ours", halo: true }),
       until > 0 && svg("rect", { x: left, y, width: x(until) - left, height: 22, fill, "fill-opacity": 0.5, stroke: fill, "stroke-width": 1.2 }),
       until > device && call > device && svg("rect", { x: x(device), y, width: x(until) - x(device), height: 22, fill: "url(#hatch-masked)" }),
       us === null && text(left + 6, y + 11, tr`no time: this kernel refuses such rows`, { size: SMALL, fill: "var(--quiet)" }),
-      done && text(right + 70, y + 11, over ? `\u203a ${duration(us)}` : duration(us), { anchor: "end", size: SMALL, bold: key === seen.first.key }),
+      us !== null && text(right + 70, y + 11, over ? `\u203a ${duration(us)}` : duration(us), { anchor: "end", size: SMALL, bold: key === seen.first.key }),
     ];
   });
-  const here = x(now);
   return {
     draw: [
       axes([left, top, right, bottom], { x, y: linear([0, 1], [bottom, top]), yTicks: [], xName: state.clock === "call" && data.calls[state.op] ? tr`\u00b5s of one call, hatched: the device waits for Python` : tr`\u00b5s of the device` }),
       svg("line", { x1: x(seen.floor), x2: x(seen.floor), y1: top - 6, y2: bottom, stroke: "var(--ink)", "stroke-dasharray": "5 4", "stroke-width": 1.4 }),
-      (Math.abs(x(seen.floor) - here) > 14 || state.at === 0) && text(x(seen.floor) + (measure(tr`the floor`, SMALL) / 2 > right - x(seen.floor) ? -30 : 0), top - 14, tr`the floor`, { anchor: "middle", size: SMALL, fill: "var(--quiet)" }),
+      text(x(seen.floor) + (measure(tr`the floor`, SMALL) / 2 > right - x(seen.floor) ? -30 : 0), top - 14, tr`the floor`, { anchor: "middle", size: SMALL, fill: "var(--quiet)" }),
       lanes,
-      svg("line", { x1: here, x2: here, y1: top, y2: bottom, stroke: "var(--ink)", "stroke-width": 1.6 }),
-      handle("at", here, bottom, { label: tr`time`, value: state.at, min: 0, max: STEPS, text: duration(now),
-        drag: (px) => to((x.invert(px) / seen.end) * STEPS), key: (dx, dy) => to(state.at + (dx || dy)),
-        shape: [svg("rect", { x: here - 7, y: top, width: 14, height: bottom - top, fill: "transparent" }), svg("circle", { cx: here, cy: bottom, r: 16, fill: "transparent" }), svg("circle", { cx: here, cy: bottom, r: 7, fill: "var(--active)", stroke: "var(--ink)", "stroke-width": 2 })] }),
     ],
-    height: bottom + 52,
+    height: bottom + 44,
   };
 }

@@ -324,7 +324,7 @@ function drawTable(data, steps, at, width, top) {
     bottom: top + 20 + rows.length * 24,
     draw: [
       text(2, top, tr`bytes asked for by this program`, { size: SMALL, fill: "var(--quiet)" }),
-      text(width - 2, top, width < 500 ? tr`whole launch` : tr`passes over the tensor, whole launch`, { anchor: "end", size: SMALL, fill: "var(--quiet)" }),
+      text(width - 2, top, width < 500 ? tr`whole launch` : tr`sweeps over the tensor, whole launch`, { anchor: "end", size: SMALL, fill: "var(--quiet)" }),
       rows.map(({ tensor, now, all }, i) => {
         const y = top + 24 + i * 24;
         const times = list(VERBS.filter((verb) => tensor.bytes[verb]).map((verb) => countVisits(tensor.times[verb], verb)));

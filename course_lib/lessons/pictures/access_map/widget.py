@@ -52,8 +52,8 @@ def _trace(kernel: Any, grid: Any, arguments: Any, named: Any) -> MovingPicture:
     )
     alt = _(
         "The memory accesses of {kernel}, grid {grid}: a row for each program, the addresses of"
-        " each tensor side by side, a hatched strip for each pass; above, the lanes of one"
-        " operation and the elements that they reach. Passes over each tensor: {over}. {fault}"
+        " each tensor side by side, a hatched strip for each sweep; above, the lanes of one"
+        " operation and the elements that they reach. Sweeps over each tensor: {over}. {fault}"
     ).format(
         kernel=data["kernel"],
         grid=" x ".join(map(str, data["grid"])),

@@ -1,11 +1,13 @@
 // Lessons 01, 02 and 07: one program of a norm kernel walks over its row. The row is dragged and typed here, so the arithmetic is
 // here too; tests hold it against model.py and the float64 references.
 
-import { FONT, SMALL, button, cell, choice, count, entry, handle, joinSentences, labels, linear, list, measure, number, powerOfTen, slider, stepper, svg, target, text, toggle, tr } from "../../kit/kit.js";
+import { FONT, SMALL, button, cell, choice, count, entry, handle, joinSentences, labels, linear, list, measure, number, powerOfTen, rounding, slider, stepper, svg, target, text, toggle, tr } from "../../kit/kit.js";
 
 const MONO = "ui-monospace, SFMono-Regular, Menlo, Consolas, monospace";
 const LINE = 19; // px, a line of the source
 const ROW = 26; // px, a row of lanes
+const GUTTER = 44; // px, for the names left of a row of lanes
+const LANES = 8; // in one row of cells
 const LIMIT = 1e4; // larger numbers have no room in a cell
 
 // ---- the program
@@ -14,7 +16,14 @@ const SWEEPS = { layer_norm: ["sum", "deviation", "normalise"], rms_norm: ["squa
 const nameSweep = (phase) => ({ sum: tr`sum x`, deviation: tr`sum (x \u2212 mean)\u00b2`, squares: tr`sum x\u00b2`, normalise: tr`write y` })[phase];
 
 /** The source of the kernel: [indent, words, the phases in which the line runs, whether it runs once after the last block]. */
-const sourceOf = ({ kind, masked, eps, oneBlock }) => (oneBlock ? sourceOfOneBlock(kind, masked, eps ? " + eps" : "") : sourceOfLoops(kind, masked));
+const sourceOf = ({ kind, masked, eps, oneBlock, dtype }) => (dtype ? sourceOfSquares() : oneBlock ? sourceOfOneBlock(kind, masked, eps ? " + eps" : "") : sourceOfLoops(kind, masked));
+
+/** RMSNorm whose squares have the dtype of x, and whose sum is fp32. */
+const sourceOfSquares = () => [
+  [0, "x = tl.load(x_ptr + cols, mask, other=0)", "squares"], [0, "squares = x * x", "squares"],
+  [0, "total = tl.sum(squares.to(tl.float32))", "squares", true], [0, "rms = tl.sqrt(total / N)", "squares", true],
+  [0, "tl.store(y_ptr + cols, x / rms, mask)", "normalise"],
+];
 
 /** Where the whole row fits in one block there are no loops, and x is loaded once. */
 const sourceOfOneBlock = (kind, masked, eps) => {
@@ -57,7 +66,9 @@ export function readRows(typed, { maxRows, maxColumns }) {
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 
 /** Every step of one program: a block of a sweep, or the lanes added up after the last block. */
-export function walk(x, { kind, block, eps, masked }) {
+export function walk(numbers, { kind, block, eps, masked, dtype }) {
+  const round = dtype ? rounding[dtype] : (value) => value; // of x and of its squares
+  const x = numbers.map(round);
   const n = x.length;
   const known = { mean: null, spread: null, rstd: null, y: Array(n).fill(null) };
   const frames = [];
@@ -69,7 +80,7 @@ export function walk(x, { kind, block, eps, masked }) {
       const loaded = columns.map((column) => (column < n ? x[column] : 0));
       const centred = loaded.map((value, lane) => (masked && columns[lane] >= n ? 0 : value - known.mean));
       const held = phase === "deviation" ? centred : loaded;
-      const added = phase === "sum" ? loaded : phase === "normalise" ? null : held.map((value) => value * value);
+      const added = phase === "sum" ? loaded : phase === "normalise" ? null : held.map((value) => round(value * value));
       if (added) lanes = lanes.map((value, lane) => value + added[lane]);
       else columns.forEach((column, lane) => { if (column < n) known.y = known.y.with(column, (loaded[lane] - (known.mean ?? 0)) * known.rstd); });
       frames.push({ phase, name, start, columns, loaded, held, added, lanes: added ? lanes : null, ...known });
@@ -116,6 +127,9 @@ export function makeTitle(state, seen) {
   const inside = frame.columns.slice(0, frame.columns.length - pad);
   const lanes = count(pad, "lane");
   if (frame.phase === "deviation" && pad && !state.masked && frame.mean) return pad === 1 ? tr`${lanes} past the end adds mean\u00b2 to the sum of squares` : tr`${lanes} past the end add mean\u00b2 to the sum of squares`;
+  const infinite = state.dtype && frame.added ? frame.added.indexOf(Infinity) : -1;
+  if (infinite >= 0) return tr`The square of ${number(frame.held[infinite])} is infinite in ${state.dtype}`;
+  if (seen.step === seen.frames.length - 1 && state.dtype && frame.y.every((value) => value === 0)) return tr`Row ${seen.row} is done: all ${seen.n} results are 0`;
   if (seen.step === seen.frames.length - 1) return seen.wrong ? tr`Row ${seen.row} is done, with the wrong variance` : tr`Row ${seen.row} is done`;
   if (frame.start === null) {
     const together = number(frame.together);
@@ -135,7 +149,7 @@ export function makeCaption(state, seen) {
   const layer = state.kind === "layer_norm";
   const pad = frame.columns.filter((column) => column >= seen.n).length;
   const norm = layer ? "LayerNorm" : "RMSNorm";
-  const words = [state.oneBlock ? tr`${norm} of row ${seen.row}; x has ${count(seen.rows.length, "row")} of ${count(seen.n, "column")}. This step: ${frame.name}.` : tr`${norm} of row ${seen.row}; x has ${count(seen.rows.length, "row")} of ${count(seen.n, "column")}. Pass ${sweeps.indexOf(frame.phase) + 1} of ${sweeps.length}: ${frame.name}.`];
+  const words = [state.oneBlock ? tr`${norm} of row ${seen.row}; x has ${count(seen.rows.length, "row")} of ${count(seen.n, "column")}. This step: ${frame.name}.` : tr`${norm} of row ${seen.row}; x has ${count(seen.rows.length, "row")} of ${count(seen.n, "column")}. Sweep ${sweeps.indexOf(frame.phase) + 1} of ${sweeps.length}: ${frame.name}.`];
   if (frame.start !== null && !state.oneBlock) words.push(tr`Block ${frame.start / state.block + 1} of ${Math.ceil(seen.n / state.block)} loads ${span(frame.columns.slice(0, frame.columns.length - pad))}.`);
   if (pad) {
     const [lanes, last] = [count(pad, "lane"), seen.n - 1];
@@ -145,7 +159,8 @@ export function makeCaption(state, seen) {
       words.push(pad === 1 ? tr`${lanes} lies past column ${last}, loaded 0, and holds 0 \u2212 mean = ${held}.` : tr`${lanes} lie past column ${last}, loaded 0, and hold 0 \u2212 mean = ${held}.`);
     } else words.push(pad === 1 ? tr`${lanes} lies past column ${last} and adds 0.` : tr`${lanes} lie past column ${last} and add 0.`);
   }
-  if (frame.rstd !== null) {
+  if (state.dtype && frame.spread !== null) words.push(frame.spread === Infinity ? tr`A number divided by an infinite rms is 0.` : tr`The rms is ${number(Math.sqrt(frame.spread + state.eps))}.`);
+  else if (frame.rstd !== null) {
     words.push(tr`rstd = ${number(frame.rstd)}.`);
     if (frame.spread === 0) words.push(!state.eps ? tr`1 / sqrt(0) is infinite, and 0 times infinity is NaN.` : layer ? tr`The variance is 0, so rstd is 1 / sqrt(eps).` : tr`The mean square is 0, so rstd is 1 / sqrt(eps).`);
     else if (state.eps >= 0.01 * frame.spread) words.push(tr`eps changes this result: without eps, rstd would be ${number(1 / Math.sqrt(frame.spread))}.`);
@@ -170,7 +185,7 @@ export function picture(data) {
     explain: look,
     short,
     controls: [
-      ...(!data.start.oneBlock ? controls : look(data.start).rows.length > 1 ? [[controls[2][0]]] : []),
+      ...(data.start.dtype ? [[choice("dtype", tr`dtype of x`, ["fp16", "fp32"])]] : !data.start.oneBlock ? controls : look(data.start).rows.length > 1 ? [[controls[2][0]]] : []),
       [stepper("step", tr`step`, (state) => look(state).frames?.length ?? 1)],
     ],
     off: (state) => [...(state.kind === "layer_norm" ? [] : ["masked"]), ...(look(state).problem ? ["row", "n", "step"] : look(state).rows.length === 1 ? ["row"] : [])],
@@ -178,8 +193,10 @@ export function picture(data) {
       const seen = look(state);
       if (seen.problem) return { title: tr`These rows cannot be drawn`, caption: seen.problem, height: 20, draw: [] };
       const wide = width >= 760;
-      const code = { left: 8, top: 76, width: wide ? 350 : width - 16 };
-      const right = wide ? { left: code.left + code.width + 26, top: 76 } : { left: 4, top: 76 };
+      const timeline = drawTimeline(state, seen, width);
+      const top = timeline.height + 20;
+      const code = { left: 8, top, width: wide ? (state.oneBlock ? 335 : 350) : width - 16 };
+      const right = wide ? { left: code.left + code.width + 14, top } : { left: 4, top };
       right.width = width - right.left - 6;
       const panel = drawPanel(state, seen, right, width);
       if (!wide) code.top = right.top + panel.height + 16;
@@ -189,65 +206,77 @@ export function picture(data) {
         title, caption: makeCaption(state, seen),
         alt: tr`The steps of one program in a line; its source with the lines of this step marked; the row as points that can be dragged, and what each lane of the block holds.`,
         height: Math.max(right.top + panel.height, code.top + source.height),
-        draw: [drawTimeline(seen, width), source.drawn, panel.drawn],
+        draw: [timeline.drawn, source.drawn, panel.drawn],
       };
     },
   };
 }
 
-/** All steps in a line: blocks of each sweep, and where the lanes are added up. Pressed or dragged over, it goes there. */
-function drawTimeline({ frames, step }, width) {
-  const wide = Math.min((width - 16) / frames.length, 64);
+/** What a step does in a kernel of one block. */
+const nameStage = ({ phase, start }) => (start === null ? tr`sum` : { sum: tr`load`, squares: tr`square`, deviation: tr`subtract`, normalise: tr`divide` }[phase]);
+
+/** All steps in a line: the stages of one block, or the blocks of each sweep and where the lanes are added up. Pressed or dragged over, it goes there. */
+function drawTimeline({ oneBlock }, { frames, step }, width) {
+  const wide = Math.min((width - 16) / frames.length, oneBlock ? 96 : 64);
+  const top = oneBlock ? 2 : 26;
   const place = (index) => 8 + index * wide;
   const clamp = (index) => ({ step: Math.min(Math.max(index, 0), frames.length - 1) });
   const begins = frames.map((frame, i) => [frame, i]).filter(([frame, i]) => i === 0 || frames[i - 1].phase !== frame.phase);
-  const name = ({ start }, i) => (start === null ? "\u03a3" : String(i));
-  return [
-    begins.map(([frame, i], k) => [
+  const nameBlock = (frame, i) => {
+    const block = i - frames.findIndex(({ phase }) => phase === frame.phase);
+    const words = frame.start === null ? tr`sum` : tr`block ${block}`;
+    return measure(words, SMALL) < wide - 8 ? words : frame.start === null ? "\u03a3" : String(block);
+  };
+  const drawn = [
+    !oneBlock && begins.map(([frame, i], k) => [
       text(place(i), 10, frame.name, { size: SMALL, bold: frame.phase === frames[step].phase }),
       svg("path", { d: `M${place(i) + 1},22v-3H${place((begins[k + 1]?.[1] ?? frames.length)) - 2}v3`, fill: "none", stroke: "var(--quiet)" })]),
     frames.map((frame, i) => target(`step-${i}`, { label: tr`step ${i + 1}: ${frame.name}`, press: () => ({ step: i }), tabindex: -1 },
-      cell(place(i) + 1, 26, wide - 3, 24, name(frame, i - frames.findIndex(({ phase }) => phase === frame.phase)), { size: SMALL, state: i === step ? "active" : i < step ? "done" : "waiting" }))),
-    handle("step", place(step) + wide / 2, 38, {
+      cell(place(i) + 1, top, wide - 3, 24, oneBlock ? nameStage(frame) : nameBlock(frame, i), { size: SMALL, state: i === step ? "active" : i < step ? "done" : "waiting" }))),
+    handle("step", place(step) + wide / 2, top + 12, {
       label: tr`step`, value: step + 1, min: 1, max: frames.length, text: tr`step ${step + 1} of ${frames.length}`,
       drag: (px) => clamp(Math.floor((px - 8) / wide)), key: (dx, dy) => clamp(step + (dx || dy)),
-      shape: [svg("rect", { x: place(step) - 1, y: 24, width: wide + 1, height: 28, rx: 3, fill: "transparent", stroke: "var(--ink)", "stroke-width": 2.5 })],
+      shape: [svg("rect", { x: place(step) - 1, y: top - 2, width: wide + 1, height: 28, rx: 3, fill: "transparent", stroke: "var(--ink)", "stroke-width": 2.5 })],
     }),
   ];
+  return { drawn, height: top + 26 };
 }
 
 /** The kernel's text with the lines of this step marked, and what is known beside the line that found it. */
 function drawSource(state, seen, { left, top, width }) {
   const frame = seen.frames[seen.step];
   const source = sourceOf(state);
+  const line = state.oneBlock ? LINE + 5 : LINE;
   const reducing = frame.start === null;
   const drawn = source.map(([indent, words, phase, after = false], i) => {
-    const y = top + i * LINE;
+    const y = top + i * line;
     const live = phase === frame.phase && after === reducing;
-    const known = { mean: frame.mean, rstd: frame.rstd, var: frame.spread, mean_square: frame.spread }[words.split(" ")[0]] ?? null;
+    const rms = frame.spread === null ? null : Math.sqrt(frame.spread + state.eps);
+    const known = { mean: frame.mean, rstd: frame.rstd, var: frame.spread, mean_square: frame.spread, rms }[words.split(" ")[0]] ?? null;
     const found = known !== null ? `= ${number(known)}` : live && words.startsWith("for") ? `start = ${frame.start}` : "";
     const bad = seen.wrong && !words.startsWith("mean") && known !== null;
     const room = measure(found, SMALL, "600");
     return [
-      live && svg("rect", { x: left, y, width, height: LINE, fill: "var(--active)", opacity: 0.3 }),
-      live && svg("rect", { x: left, y, width: 4, height: LINE, fill: "var(--active)" }),
-      text(left + 10 + indent * 24, y + LINE / 2, words, { size: SMALL, "font-family": MONO, fill: live ? "var(--ink)" : "var(--quiet)" }),
-      found && bad && svg("rect", { x: left + width - room - 12, y: y + 1, width: room + 12, height: LINE - 2, rx: 3, fill: "var(--fault)" }),
-      found && text(left + width - 6, y + LINE / 2, found, { size: SMALL, bold: true, anchor: "end", fill: bad ? "var(--on-fault)" : "var(--ink)" }),
+      live && svg("rect", { x: left, y, width, height: line, fill: "var(--active)", opacity: 0.3 }),
+      live && svg("rect", { x: left, y, width: 4, height: line, fill: "var(--active)" }),
+      text(left + 10 + indent * 24, y + line / 2, words, { size: SMALL, "font-family": MONO, fill: live ? "var(--ink)" : "var(--quiet)" }),
+      found && bad && svg("rect", { x: left + width - room - 12, y: y + 1, width: room + 12, height: line - 2, rx: 3, fill: "var(--fault)" }),
+      found && text(left + width - 6, y + line / 2, found, { size: SMALL, bold: true, anchor: "end", fill: bad ? "var(--on-fault)" : "var(--ink)" }),
     ];
   });
-  return { drawn, height: source.length * LINE + 6 };
+  return { drawn, height: source.length * line + 6 };
 }
 
-/** The row, the lanes of this block, and y. */
+/** The row, the lanes of this block, and y: a lane of a single block lies under its point. */
 function drawPanel(state, seen, { left, top, width }) {
-  const chart = drawRow(state, seen, { left: left + 58, top, width: width - 58, height: 150 });
-  const per = 2 ** Math.floor(Math.log2(Math.max((width - 58) / 46, 1)));
-  const step = Math.min((width - 58) / Math.min(per, 8), 58);
-  const grid = { left: left + 58, per: Math.min(per, 8), step };
-  const lanes = drawLanes(state, seen, { ...grid, top: top + 176 });
-  const y = drawY(seen, { ...grid, top: top + 176 + lanes.height });
-  return { drawn: [chart, lanes.drawn, y.drawn], height: 176 + lanes.height + y.height };
+  const area = { left: left + GUTTER, top, width: width - GUTTER, height: state.oneBlock ? 124 : 150 };
+  const chart = drawRow(state, seen, area);
+  const per = state.oneBlock || area.width >= 46 * LANES ? LANES : LANES / 2;
+  const grid = { left: area.left, per, step: Math.min(area.width / Math.min(per, state.block), state.oneBlock ? Infinity : 58) };
+  const below = top + area.height + 26;
+  const lanes = drawLanes(state, seen, { ...grid, top: below });
+  const y = drawY(seen, { ...grid, top: below + lanes.height });
+  return { drawn: [chart, lanes.drawn, y.drawn], height: area.height + 26 + lanes.height + y.height };
 }
 
 /** The numbers of the row as points at their heights; with the mean, lines from it to them: what is squared. */
@@ -273,7 +302,8 @@ function drawRow(state, seen, { left, top, width, height }) {
   const base = frame.phase === "deviation" ? frame.mean : 0;
   const radius = Math.min(8, step / 2 - 1);
   const values = x.map((value, column) => [short(value), column]).filter(([words]) => measure(words, SMALL) < step - 2);
-  const beside = (column) => Math.min(Math.max(y(x[column]) + (x[column] >= (frame.mean ?? 0) ? -radius - 8 : radius + 8), top - 4), top + height + 4);
+  const isAbove = (value) => value >= (frame.mean ?? 0) || y(value) + radius + 8 > top + height + 4; // below it there has to be room
+  const beside = (column) => Math.max(y(x[column]) + (isAbove(x[column]) ? -radius - 8 : radius + 8), top - 4);
   const edge = left + n * step;
   return [
     text(left - 8, top - 10, "x", { anchor: "end", size: SMALL, fill: "var(--quiet)" }),
@@ -317,7 +347,7 @@ function drawGrip(x, top, height, words, end) {
 function drawLanes(state, seen, { left, top, per, step }) {
   const frame = seen.frames[seen.step];
   const off = (lane) => frame.columns[lane] >= seen.n;
-  const wrong = (lane) => off(lane) && frame.phase === "deviation" && !state.masked && frame.held[lane] !== 0;
+  const wrong = (lane) => (off(lane) && frame.phase === "deviation" && !state.masked && frame.held[lane] !== 0) || frame.added?.[lane] === Infinity;
   const look = (lane) => ({ state: wrong(lane) ? "fault" : off(lane) ? "masked" : "active", heavy: wrong(lane) });
   const own = { state: "waiting", heavy: frame.start === null };
   const square = frame.phase === "deviation" ? "d \u00b7 d" : "x \u00b7 x";

@@ -30,6 +30,7 @@ def block_stepper(
     *,
     one_block: bool = False,
     eps: float = 1e-5,
+    dtype: str | None = None,
 ) -> MovingPicture:
     """Step one program of a blocked norm kernel over its row: lanes, masks, sums and the
     statistics.
@@ -43,6 +44,8 @@ def block_stepper(
         one_block: show the kernel whose block holds the whole row. Its source has no loops, and the
             learner can only drag numbers and step. In the blocked picture the learner can also type
             rows and change N, BLOCK and eps.
+        dtype: "fp16" or "fp32", for RMSNorm of one block without eps: the dtype of x and of its
+            squares, whose sum is fp32. The learner can change it.
 
     Raises: CourseError if an argument has another value.
     """
@@ -66,12 +69,20 @@ def block_stepper(
             " one_block=False."
         )
         raise CourseError(words.format(block=block, columns=rows_given.shape[1]))
+    if dtype is not None and (
+        dtype not in ("fp16", "fp32") or kind != "rms_norm" or not one_block or eps
+    ):
+        words = _(
+            "dtype is fp16 or fp32, and needs kind='rms_norm', one_block=True and eps=0; you asked"
+            " for {dtype!r}, kind={kind!r}, one_block={one_block}, eps={eps}."
+        )
+        raise CourseError(words.format(dtype=dtype, kind=kind, one_block=one_block, eps=eps))
     rows = write_rows(rows_given)
     data = {
         "start": {
             "kind": kind, "typed": rows, "row": 0, "n": rows_given.shape[1], "block": block,
             "eps": eps, "masked": mask_deviation, "step": 0,
-            "limits": None, "oneBlock": one_block,
+            "limits": None, "oneBlock": one_block, "dtype": dtype,
         },
         "kinds": KINDS, "blocks": BLOCKS, "eps": EPS, "maxRows": MAX_ROWS,
         "maxColumns": MAX_COLUMNS,

@@ -36,8 +36,8 @@ export function makeCaption(data, state, seen) {
   const { [state.counted]: passes, flop } = data.kernels[state.chosen];
   const words = [
     state.counted === "least"
-      ? tr`${kernel.label}, fp16, M N = 2\u00b2\u2075: ${flop} operations per element, at least ${number(passes, 3)} passes over a matrix, ${number(kernel.intensity, 3)} operations per byte.`
-      : tr`${kernel.label}, fp16, M N = 2\u00b2\u2075: ${flop} operations per element, ${number(passes, 3)} passes over a matrix asked for, ${number(kernel.intensity, 3)} operations per byte.`,
+      ? tr`${kernel.label}, fp16, M N = 2\u00b2\u2075: ${flop} operations per element, at least ${number(passes, 3)} sweeps over a matrix, ${number(kernel.intensity, 3)} operations per byte.`
+      : tr`${kernel.label}, fp16, M N = 2\u00b2\u2075: ${flop} operations per element, ${number(passes, 3)} sweeps over a matrix asked for, ${number(kernel.intensity, 3)} operations per byte.`,
     kernel.us === null
       ? state.chosen === "own" && !data.gpu ? tr`The time of your kernel was not measured, because this machine has no GPU. The dashed line shows how high your kernel could stand.` : tr`No time is stored for rows of ${state.n} columns.`
       : tr`${number(kernel.us)} \u00b5s correspond to ${number(kernel.tflops, 3)} TFLOP/s and ${Math.round(kernel.gbps)} GB/s.`,

@@ -24,9 +24,9 @@ const find = (all, algorithm) => all.find((made) => made.algorithm === algorithm
 
 export function makeTitle(all, made) {
   const copied = all[0].passes;
-  if (made.algorithm === "copy") return tr`A copy makes ${copied} passes: no kernel that reads x and writes y can make fewer`;
-  if (made.passes === copied) return tr`${made.name}: ${count(made.passes, "pass")}, as many as a copy makes`;
-  return tr`${made.name}: ${count(made.passes, "pass")}, ${number(made.passes / copied, 3)} times those of a copy`;
+  if (made.algorithm === "copy") return tr`A copy makes ${copied} sweeps: no kernel that reads x and writes y can make fewer`;
+  if (made.passes === copied) return tr`${made.name}: ${count(made.passes, "sweep")}, as many as a copy makes`;
+  return tr`${made.name}: ${count(made.passes, "sweep")}, ${number(made.passes / copied, 3)} times those of a copy`;
 }
 
 export function makeCaption(data, state, all, made) {
@@ -34,8 +34,8 @@ export function makeCaption(data, state, all, made) {
   const at = Math.min(state.at, made.order.length);
   const now = at > 0 ? made.sweeps[made.order[at - 1]] : null;
   const words = [
-    tr`M = ${state.m}, N = ${state.n}, ${state.dtype}, ${count(made.launches, "launch")}: ${count(made.reads, "pass")} for reading, ${count(writes, "pass")} for writing.`,
-    tr`These passes ask for ${bytes(made.moved)}, which take ${duration(made.us)} at ${state.bandwidth} GB/s. A copy asks for ${bytes(all[0].moved)}.`,
+    tr`M = ${state.m}, N = ${state.n}, ${state.dtype}, ${count(made.launches, "launch")}: ${count(made.reads, "sweep")} for reading, ${count(writes, "sweep")} for writing.`,
+    tr`These sweeps ask for ${bytes(made.moved)}, which take ${duration(made.us)} at ${state.bandwidth} GB/s. A copy asks for ${bytes(all[0].moved)}.`,
     made.us < made.launching ? tr`The launches take longer: ${number(made.launching)} \u00b5s, if one launch takes ${data.launch_us} \u00b5s.` : "",
     now ? tr`Access ${at} of ${made.order.length} of the first row: ${verb(now)}, by the line ${now.code}` : tr`Counted from a trace of ${data.traced} rows in the interpreter, w and b left out. A GPU moves fewer bytes from and to memory where a cache has them.`,
   ];
@@ -62,7 +62,7 @@ export function picture(data) {
       const row = drawRow(data, state, made, width, bars.height + 18);
       return {
         title, caption: makeCaption(data, state, all, made), height: bars.height + 18 + row.height, draw: [bars.draw, row.draw],
-        alt: tr`A bar for each algorithm, one piece per pass; numbers of passes: ${passes}. Below, the row once for each pass of ${made.name}.`,
+        alt: tr`A bar for each algorithm, one piece per sweep; numbers of sweeps: ${passes}. Below, the row once for each sweep of ${made.name}.`,
       };
     },
   };
@@ -98,7 +98,7 @@ function drawBars(data, all, made, width) {
     });
     const mark = x(one.launching);
     const label = one.name + (chosen ? " \u25c2" : "");
-    return target(`bar-${one.algorithm}`, { label: count(one.passes, "pass"), pressed: chosen, press: () => ({ algorithm: one.algorithm, at: 0 }) },
+    return target(`bar-${one.algorithm}`, { label: count(one.passes, "sweep"), pressed: chosen, press: () => ({ algorithm: one.algorithm, at: 0 }) },
       svg("rect", { x: 0, y: y - (wide ? 4 : 18), width, height: line, fill: "transparent" }),
       wide ? text(left - 10, y + bar / 2, label, { anchor: "end", bold: chosen }) : text(left, y - 9, label, { bold: chosen, size: SMALL, halo: true }),
       pieces,
@@ -112,7 +112,7 @@ function drawBars(data, all, made, width) {
     draw: [
       axes([left, top, right, bottom], { x, y: linear([0, 1], [bottom, top]), xTicks: ticks, yTicks: [] }),
       text(right + 18, bottom + 14, unit[1], { size: SMALL, fill: "var(--quiet)" }),
-      text(left, 12, wide ? tr`time that the passes take at the memory limit: press a bar` : tr`time at the memory limit: press a bar`, { size: SMALL, fill: "var(--quiet)" }),
+      text(left, 12, wide ? tr`time that the sweeps take at the memory limit: press a bar` : tr`time at the memory limit: press a bar`, { size: SMALL, fill: "var(--quiet)" }),
       svg("line", { x1: copied, x2: copied, y1: top - 6, y2: bottom, stroke: "var(--ink)", "stroke-width": 1.6, "stroke-dasharray": "6 4" }),
       bars,
       key.draw],
@@ -152,7 +152,7 @@ function drawRow(data, state, made, width, top) {
   const under = top + 26 + strips.length * line + 8;
   const here = left + (at / end) * (right - left);
   const to = (access) => ({ at: Math.min(Math.max(Math.round(access), 0), made.order.length) });
-  const words = wide ? tr`One row of ${count(state.n, "column")}, once for each pass of ${made.name}: ${at} of ${count(made.order.length, "access", "accesses")}` : tr`One row, once for each pass: ${at} of ${count(made.order.length, "access", "accesses")}`;
+  const words = wide ? tr`One row of ${count(state.n, "column")}, once for each sweep of ${made.name}: ${at} of ${count(made.order.length, "access", "accesses")}` : tr`One row, once for each sweep: ${at} of ${count(made.order.length, "access", "accesses")}`;
   return {
     draw: [text(0, top + 8, words, { bold: true }), strips,
       svg("line", { x1: left, x2: right, y1: under, y2: under, stroke: "var(--edge)", "stroke-width": 3 }),

@@ -32,8 +32,8 @@ def pass_counter(
             if key in data["counts"][N]
         )
         words = _(
-            "A bar for each algorithm, one piece per pass over the matrix, as long as the pass"
-            " takes: {passes} passes. Below them a row of {columns} columns, once for each pass of"
+            "A bar for each algorithm, one piece per sweep over the matrix, as long as it"
+            " takes: {passes} sweeps. Below them a row of {columns} columns, once for each sweep of"
             " {algorithm}."
         )
         name = _(ALGORITHMS.get(algorithm, algorithm))

@@ -380,7 +380,7 @@ export function picture(data) {
         fresh(slider("seed", tr`seed`, { values: data.seeds, format: String })),
       ],
       [stepper("at", tr`operation`, (state) => pathOf(state).length + 1, { interval: 500, format: (value, last) => tr`${value} of ${last}` }),
-        button(tr`By hand from the start`, () => ({ hand: [], at: 0, view: "programs" })), button(tr`Let the rest run`, finish)],
+        button(tr`By hand from the start`, (state) => (state.view === "threads" ? { moves: [] } : { hand: [], at: 0 })), button(tr`Let the rest run`, finish)],
     ],
     off: (state) => (state.view === "threads" ? ["at", "seed"] : []),
     render(state, width) {
@@ -466,8 +466,9 @@ function fit(words, room, bold = false) {
 function drawMark({ mark }, i, x, y, step, { future, now, raced }) {
   const half = mark === "w" || mark === "F" || mark === "B";
   const width = Math.max(step - 1, 2);
-  return svg("g", { opacity: future ? 0.28 : null },
-    cell(x(i - 1) + 0.5, half ? y + 5 : y, width, half ? 15 : 20, step >= 13 ? mark : "", { state: raced ? "fault" : FILLS[mark], heavy: raced, size: FONT }),
+  const look = future ? { fill: "transparent", ink: "var(--quiet)", "stroke-dasharray": "2 3" } : { state: raced ? "fault" : FILLS[mark], heavy: raced };
+  return svg("g", {},
+    cell(x(i - 1) + 0.5, half ? y + 5 : y, width, half ? 15 : 20, step >= 13 ? mark : "", { ...look, size: FONT }),
     now && svg("path", { d: `M${x(i - 0.5) - 5},${y - 8}h10l-5,6Z`, fill: "var(--ink)" }));
 }
 

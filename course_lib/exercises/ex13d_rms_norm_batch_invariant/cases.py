@@ -1,0 +1,103 @@
+"""RMSNorm with the same bits in every batch (13d): its cases and wrong formulas."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from course_lib.exercises.batteries import make_case
+from course_lib.exercises.rms_norm_kernels import list_blocked_models, plan_rms_norm
+from course_lib.grading.cases.case import Case
+from course_lib.grading.cases.plan import Batch, Part, Plan
+
+
+@dataclass(frozen=True)
+class _BatchCase(Case):
+    """A case whose first ``few`` rows are launched a second time, as a batch of their own; 0 for no
+    second launch."""
+
+    few: int = 0
+
+
+_batch = partial(make_case, case_class=_BatchCase)
+
+CASES = (
+    _batch("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks"),
+    _batch("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3",
+        "the sum is divided by the lanes, or the mean is subtracted"),
+    _batch("one short block", 3, 7, 16),
+    _batch("one full block", 3, 64, 64, mean=0.0),
+    _batch("one column", 2, 1, 16, mistake="a mean is subtracted: y is 0", mean=0.0),
+    _batch("large and small batch", 80, 200, 4, "also as a batch of 8 rows",
+        "a step of UNROLL blocks is one block of sums", few=8),
+    _batch("middle and small batch", 20, 150, 4, "also as a batch of 8 rows",
+        "each of UNROLL blocks has sums of its own", few=8),
+    _batch("large and middle batch", 70, 333, 8, "also as a batch of 12 rows",
+        "the number of parts of a row is taken from M", few=12),
+    _batch("two small batches", 7, 500, 8, "also as a batch of 4 rows, with the same UNROLL",
+        "the number of parts of a row is taken from M", few=4),
+    _batch("a batch of one row", 30, 1500, 4, "also as a batch of 1 row",
+        "a row that is alone is added up in another way", few=1),
+    _batch("another batch of one row", 90, 2000, 8, "also as a batch of 1 row",
+        "a row that is alone is added up in another way", few=1),
+    _batch("one row and two", 2, 1700, 4, "also as a batch of 1 row",
+        "a row that is alone is added up in another way", few=1),
+    _batch("rows of one block", 12, 16, 16, "also as a batch of 8 rows",
+        "rows that fit into one block are added up in another way", few=8),
+    _batch("more than 256 rows", 300, 210, 4, "also as a batch of 16 rows",
+        "the sums are chosen by M < 256, as a library did", few=16),
+    _batch("fp16 batches", 40, 300, 16, "x, w and y in fp16; also as a batch of 8 rows",
+        "the columns of a batch of few rows come in another order", dtype="fp16", mean=3.0, few=8),
+    _batch("one row", 1, 129, 128, "M = 1, one column in the second block", mean=0.0),
+    _batch("near zero", 3, 100, 32, eps=1e-5),
+    _batch("large eps", 3, 96, 128, "std 0.03, eps = 0.1"),
+    _batch("tiny eps", 3, 96, 32),
+    _batch("zeros", 4, 17, 8),
+    _batch("zero row", 2, 20, 8, mean=0.0),
+    _batch("fp16, std 100", 2, 2500, 1024),
+    _batch("fp16, mean 8", 2, 1025, 512),
+    _batch("bf16", 3, 127, 32),
+    _batch("fp32 weights", 2, 33, 16, "x in fp16, w in fp32"),
+    _batch("fp32 out", 2, 33, 16, dtypes=(("x", "bf16"), ("w", "fp16"))),
+    _batch("fp32 in", 2, 33, 16, dtypes=(("y", "fp16"), ("w", "bf16"))),
+    _batch("16400 columns", 1, 16400, 256),
+    _batch("sliced", 12, 150, 16,
+        "the matrices are slices of wider ones, so their row strides differ; also as a batch of 3"
+        " rows", "stride_y is taken for stride_x", few=3),
+    _batch("a NaN row", 20, 19, 8, few=4),
+    _batch("an Inf row", 20, 19, 8,
+        "row 1 holds an Inf: there y is NaN, and 0 in the rest of the row", few=4),
+    _batch("far rows", 4, 17, 8),
+)  # fmt: skip
+
+
+def _choose_unroll(M: int) -> int:
+    """Return how many blocks the server wants under way in each of M programs."""
+    return 4 if M < 10 else 2 if M < 64 else 1
+
+
+def _plan_batches(case: _BatchCase, kernel: str, rng: np.random.Generator) -> Plan[_BatchCase]:
+    plan = plan_rms_norm(case, kernel, rng, sweeps=2)
+    *pointers_and_strides, N, eps = plan.arguments
+
+    def list_arguments(M: int) -> tuple[str | int | float | None, ...]:
+        return (*pointers_and_strides, M, N, eps)
+
+    def list_constants(M: int) -> dict[str, int]:
+        return plan.constexprs | {"UNROLL": _choose_unroll(M)}
+
+    few = min(case.few, case.M - 1)
+    # in a larger batch the rows that are not compared need not run, but for the last one
+    sample = (*range(few), case.M - 1) if few and case.M > 8 else ()
+    return replace(
+        plan,
+        arguments=list_arguments(case.M),
+        constexprs=list_constants(case.M),
+        batch=Batch(few, list_arguments(few), list_constants(few)) if few else None,
+        sample=sample,
+    )
+
+
+PARTS = {"rms_norm_batch_invariant_kernel": Part(CASES, _plan_batches, list_blocked_models)}
