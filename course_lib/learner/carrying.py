@@ -112,7 +112,7 @@ def _read(file: Path) -> tuple[dict[str, bytes], list[str]]:
     """
     wanted_names = {
         f"exercises/{exercise.file}.py" for exercise in catalog.exercises().values()
-    } | {progress}
+    } | {_PROGRESS}
     files, ignored = {}, []
     try:
         with zipfile.ZipFile(io.BytesIO(read_plain_file(file, _MOST_BYTES))) as archive:

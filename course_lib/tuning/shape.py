@@ -317,7 +317,7 @@ def _describe_launch(op: NormOperation, x: torch.Tensor, w: torch.Tensor) -> tup
             " program"
         )
     elif name == "blocked":
-        _, block, num_warps = tables.blocked(N)
+        block, num_warps = tables.blocked(N)[1:]
     else:
         block = shares.block
         num_warps = shares.num_warps

@@ -89,6 +89,7 @@ def test_carried_work(printed, own_exercises, tmp_path):
     file = tmp_path / "work.zip"
     assert find_english(printed("export", str(file))) == []
     exercise = texts.find_file(catalog.get("00a"))
+    exercise.parent.mkdir(exist_ok=True)
     exercise.write_text("x = 1\n")
     assert find_english(printed("export", str(file))) == []
     assert find_english(printed("export", str(file))) == []
