@@ -29,12 +29,13 @@ recall("04")
 # %%
 import numpy as np
 
-from course_lib.lessons import merge_tree, predict, step
+from course_lib.lessons import predict, step
 
 predict("04-halves")
 
 # %% tags=["answer"]
-merge_tree(data="two halves", block="split")
+for part in ([1, 3, 1, 3], [11, 13, 11, 13], [1, 3, 1, 3, 11, 13, 11, 13]):
+    print(part, "mean", np.mean(part), "variance", np.var(part))
 
 # %% tags=["check"]
 from course_lib.lessons.lesson04.merge_tree.model import DATA
@@ -49,9 +50,15 @@ halves = statistics.partials(row, np.float32, block=4)
 assert list(halves.M2) == [4, 4] and statistics.merged(halves).M2 == 208 == 4 + 4 + 8 * 5**2
 assert statistics.partials(row[7:], np.float32).M2 == 0
 
+# %%
+from course_lib.lessons import merge_tree
+
+merge_tree(block="split")
+
 # %% [markdown]
 # **M2** is the sum of the squared deviations from the mean: the variance before the division by n.
-# The bar at the bottom of the picture shows what the M2 of the whole row is made of. Drag:
+# The bar at the bottom of the picture shows what the M2 of the whole row is made of. Choose *two
+# halves* beside *x*, and drag:
 #
 # 1. Move the border between the halves. Where does most of M2 lie inside them?
 # 2. Put the border behind x[6], so that one number is left on the right. What is its own M2?

@@ -396,8 +396,8 @@ assert compile_forward(N=8176).loads == four.loads and 8176 % 16 == 0 and compil
 # %% [markdown]
 # ### Why is my load narrow?
 #
-# A load is as wide as the compiler *knows* it may be. It asks for three things, and one that is
-# missing makes every load narrow:
+# The compiler takes a wide load only if it can prove that address and mask allow it. It needs three
+# facts, and without one of them every load is narrow:
 #
 # | It has to know that | It does not if | What you do |
 # |---|---|---|

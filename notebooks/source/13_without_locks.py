@@ -515,7 +515,7 @@ ladder("13")
 # - [Reproducibility](https://docs.pytorch.org/docs/stable/notes/randomness.html), in PyTorch's
 #   documentation: which of its operations give other bits from run to run.
 # - [RL-Kernel, issue 145](https://github.com/RL-Align/RL-Kernel/issues/145) (2026-06-17): a
-#   batch-invariant RMSNorm, both passes, as a specification.
+#   batch-invariant RMSNorm, forward and backward, as a specification.
 # - [flash-attention](https://github.com/Dao-AILab/flash-attention/blob/main/flash_attn/ops/triton/layer_norm.py)
 #   and [quack](https://github.com/Dao-AILab/quack): persistent backward kernels of norms. Ours is
 #   `course_lib/kernels/norm_backward.py`. Read them after 13b.

@@ -73,8 +73,8 @@ assert english[8704].us("triton") > 290 and english[15872].us("torch") > 11 * en
 # %% [markdown]
 # So the bytes did not do it. The tutorial times `y.backward(...)`, and that is more than its kernels:
 # autograd looks up what to call, tensors are allocated, kernels are launched. On the host of the
-# course's stored H100 both passes of a 64 x 1024 matrix, which the GPU does in no time, keep Python
-# busy for {{both_torch}} µs with PyTorch's LayerNorm and for {{both_ours}} with the course's.
+# course's stored H100 forward and backward of a 64 x 1024 matrix, which the GPU does in no time, keep
+# Python busy for {{both_torch}} µs with PyTorch's LayerNorm and for {{both_ours}} with the course's.
 #
 # **Your step.** Python makes the call while the memory moves the bytes, and the longer of the two
 # sets the time. What does a benchmark report? `moved` are bytes, `memory_gbps` is in 10⁹ bytes per

@@ -30,22 +30,42 @@ from course_lib.lessons import recall
 recall("18")
 
 # %% [markdown]
-# ## What does a token weigh?
+# ## What does the last layer weigh?
 #
 # The 8B model of Llama 3 has 4096 numbers per token inside, and a vocabulary of 128,256 ([a
 # published
-# configuration](https://huggingface.co/nvidia/Llama3-ChatQA-1.5-8B/blob/main/config.json)). In
-# bf16:
+# configuration](https://huggingface.co/nvidia/Llama3-ChatQA-1.5-8B/blob/main/config.json)).
 
 # %%
-hidden, vocabulary = 4096, 128256
-times = vocabulary / hidden
-print(f"a token inside the model: {2 * hidden:,} bytes")
-print(f"its logits: {2 * vocabulary:,} bytes, {times:.0f} times as much")
-print(f"the logits of 8192 tokens: {2 * vocabulary * 8192 / 1e9:.1f} GB, and dx as much again")
+from course_lib.lessons import predict
+
+hidden, vocabulary, tokens = 4096, 128256, 8192
+
+# %%
+predict("18-weigh")
+
+# %% tags=["answer"]
+for name, numbers in {
+    "the tokens that go in": tokens * hidden,
+    "the layer's weights": vocabulary * hidden,
+    "the logits": tokens * vocabulary,
+}.items():
+    print(f"{name}: {2 * numbers / 1e9:.2g} GB")
+
+# %% tags=["check"]
+from course_lib.lessons.prediction import find
+
+assert [f"{2 * n / 1e9:.2g}" for n in (tokens * hidden, vocabulary * hidden, tokens * vocabulary)] == [
+    "0.067",
+    "1.1",
+    "2.1",
+]
+assert tokens / hidden == 2 and find("18-weigh").answer == "the logits"
+assert 1.9 < 4 * vocabulary / (65536 * 4) < 2  # a row in fp32 beside the registers of a multiprocessor
+assert 2 * vocabulary == 256_512
 
 # %% [markdown]
-# So these rows are as long as those of lesson 16, and their bytes are many. In fp32 a row is nearly
+# These rows are as long as those of lesson 16, and there are many of them. In fp32 a row is nearly
 # twice as large as all registers of a multiprocessor. For a row `x` and its target:
 #
 # $$\text{lse} = \log \sum_j e^{x_j} \qquad \text{loss} = \text{lse} - x_\text{target} \qquad \text{softmax}_j = e^{x_j - \text{lse}}$$
@@ -53,33 +73,18 @@ print(f"the logits of 8192 tokens: {2 * vocabulary * 8192 / 1e9:.1f} GB, and dx 
 # $$dx = \text{dloss} \cdot (\text{softmax} - \text{onehot}(\text{target}))$$
 #
 # `onehot(target)` is 1 in the target's column and 0 in all others. loss, lse and dloss have one
-# number per row. Forward saves lse, as LayerNorm's forward saves mean and rstd.
+# number per row. Forward saves lse, as LayerNorm's forward saves mean and rstd. On paper each row of
+# dx adds up to 0, as in lesson 10. You can test that without a reference, but dx = 0 passes, too.
 
 # %% tags=["check"]
-row = 2 * vocabulary
-assert 1.9 < 2 * row / (65536 * 4) < 2  # fp32 beside the registers of a multiprocessor
-assert row == 256_512 and vocabulary == 128_256 and round(vocabulary / hidden) == 31
+import numpy as np
+from course_lib.norms import reference
 
-# %% [markdown]
-# ## Your turn: two launches
-#
-# 18a is the loss and its gradient, with one kernel each. Forward may read a row as often as you
-# like. Read in the contract what a logit may be before you write the first line: the formula is
-# right on paper.
+rng = np.random.default_rng(0)
+dx = reference.cross_entropy_vjp([3.0], rng.normal(size=(1, 128_256)), [7])
+assert abs(dx.sum()) < 1e-9 < abs(dx).max()
 
 # %%
-from course_lib import exercise
-
-exercise("18a")
-
-# %% [markdown]
-# ## What did the contract ask?
-#
-# Passed or not, say what you would expect.
-
-# %%
-from course_lib.lessons import predict
-
 predict("18-large")
 
 # %% tags=["answer"]
@@ -91,15 +96,14 @@ with np.errstate(over="ignore", divide="ignore"):
         print(x, "terms:", terms, "loss:", np.log(terms.sum()) - np.float32(x[0]))
 
 # %% tags=["check"]
-import numpy as np
-
-from course_lib.lessons.prediction import find
-from course_lib.norms import reference
-
 with np.errstate(over="ignore", divide="ignore"):
-    assert find("18-large").answer == "Inf" and np.log(np.exp(np.float32([10000, 9999])).sum()) == np.inf
-    assert np.exp(np.float32(88)) < np.inf == np.exp(np.float32(89)) and np.exp(np.float32(-9999)) == 0
-assert round(float(reference.cross_entropy([[10000, 9999]], [0]).loss[0]), 2) == 0.31
+    for x, want in (([10000, 9999], np.inf), ([-10000, -9999], -np.inf)):
+        assert np.log(np.exp(np.float32(x)).sum()) - np.float32(x[0]) == want
+    assert find("18-large").answer == "-Inf"
+    assert np.exp(np.float32(88)) < np.inf == np.exp(np.float32(89))
+    assert np.exp(np.float32(-103)) > 0 == np.exp(np.float32(-104))
+losses = [reference.cross_entropy([x], [0]).loss[0] for x in ([10000, 9999], [-10000, -9999])]
+assert [round(float(loss), 2) for loss in losses] == [0.31, 1.31]
 
 # %% tags=["check"]
 import torch
@@ -113,33 +117,32 @@ def exp_kernel(x_ptr, y_ptr):
 
 
 y = torch.zeros(1, device=course_lib.DEVICE)
-for logit, want in ((89.0, np.inf), (-9999.0, 0.0)):  # a kernel's exp overflows as NumPy's does
+for logit, want in ((89.0, np.inf), (-9999.0, 0.0)):  # a kernel's exp does what NumPy's does
     exp_kernel[(1,)](torch.tensor([logit], device=course_lib.DEVICE), y)
     assert y.item() == want
 
 # %% [markdown]
-# And the gradient? Every row of it has one property that you can test without a reference.
+# ## Your turn: two launches
+#
+# 18a is the loss and its gradient, with one kernel each. Forward may read a row as often as you
+# like. Before you begin, read in the contract how large a logit may be.
 
 # %%
-predict("18-sum")
+from course_lib import exercise
 
-# %% tags=["check"]
-rng = np.random.default_rng(0)
-dx = reference.cross_entropy_vjp([3.0], rng.normal(size=(1, 128_256)), [7])
-assert abs(dx.sum() - find("18-sum").answer) < 1e-9
+exercise("18a")
 
 # %% [markdown]
 # ## Your turn: one sweep
 #
-# The maximum comes first, and is taken from each logit. That is a second read of the logits:
-# forward reads each row twice, backward reads it once and writes dx, which is as large. These are 4
-# times 256,512 bytes per token in bf16. If forward finds maximum and sum together, three quarters
-# of the bytes are left. (A GPU may find the second read of a row in its L2. It is a read all the
-# same.)
+# First find the maximum, then subtract it from each logit: so forward reads a row twice. Backward
+# reads it once and writes dx. Each of the four transfers has 256,512 bytes per token in bf16. With
+# one read in forward three remain. (A GPU may find the second read of a row in its L2. It is a read
+# all the same.)
 #
 # In 18b forward reads each logit once, so the maximum is not known when the first block is added
 # up. In lesson 04 two halves of a row were merged: each had a count, a mean and an M2. Here each
-# half has a maximum and a sum. What does your merge return where both halves are empty?
+# half has a maximum and a sum.
 
 # %%
 exercise("18b")
@@ -147,8 +150,7 @@ exercise("18b")
 # %% [markdown]
 # ## Your turn: no logits at all
 #
-# The logits take that much memory because a linear layer has written them. In 18c your kernel gets
-# what this layer gets, makes the logits in tiles, and forgets them. Each program has several rows,
+# In 18c your kernel gets what the last layer gets, makes the logits in tiles, and forgets them. Each program has several rows,
 # so that w is read once for all of them.
 
 # %%
@@ -159,8 +161,9 @@ exercise("18c")
 #
 # The fables of lesson 14 once more. This time the model's norms are yours, and so is its loss:
 # forward is 18c, so nobody stores the logits. Backward makes the logits of 64 rows at a time again,
-# and 18a's kernel turns them into their gradient. PyTorch's operations stand in for what you have
-# not passed, or the course's kernels for parts of the norm. On a CPU this takes half a minute.
+# and 18a's kernel turns them into their gradient. For a task that you have not passed, PyTorch's
+# operations are used (for parts of the norm, the course's kernels). On a CPU this takes half a
+# minute.
 
 # %% varies={"solved": "it names your own kernels"}
 import torch
@@ -206,7 +209,7 @@ figures.show_loss_memory(M=8192, N=vocabulary)
 # ## What you built
 #
 # How near to the memory's limit is each of your kernels, and where are PyTorch, Liger-Kernel and
-# quack?
+# quack? Find the kernel that is farthest from it: which of its bytes could stay where they are?
 
 # %%
 from course_lib.lessons import ladder
@@ -250,9 +253,7 @@ review_predictions("18")
 #
 # ## From here
 #
-# You can now write LayerNorm and RMSNorm as kernels for any row, forward and backward, wire them
-# into PyTorch, say what they cost in bytes, time them, and test them so that the bugs of lesson 17
-# would not pass. You can go on in two ways:
+# You can go on in two ways:
 #
 # - **Measure on your GPU.** `course bench` times the course's kernels, PyTorch and other libraries;
 #   `course bench forward --columns 5120` takes a row length from your own work. Without a GPU,

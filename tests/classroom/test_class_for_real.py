@@ -185,4 +185,4 @@ def test_odd_lines_stand_beside_points_that_stay(graded):
             " time"
         ),
     ]
-    assert "imports `gc`" in (graded / "out good" / "class.html").read_text()
+    assert "imports <code>gc</code>" in (graded / "out good" / "class.html").read_text()

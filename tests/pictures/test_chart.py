@@ -117,7 +117,7 @@ LESSONS: dict[str, Callable[[], MovingPicture]] = {
     "17-errors": lambda: lesson17.show_errors(
         {
             bug: dict(zip(INPUTS, ERRORS, strict=True))
-            for bug in ("past the end", "one pass", "second read")
+            for bug in ("kernel 1", "kernel 2", "kernel 3")
         }
     ),
     "17-met": lambda: lesson17.show_met(MET),

@@ -16,7 +16,7 @@ from course_lib.lessons.pictures.chart.model import Cells, View, chart
 
 _LOOKS = {"": "waiting", "\u2713": "done", "\u2717": "fault"}
 # marked for translation: the page of the lesson calls its kernels so
-_BUGS = (N_("past the end"), N_("one pass"), N_("second read"))
+_BUGS = (N_("kernel 1"), N_("kernel 2"), N_("kernel 3"))
 SHOWS = 0.01  # a larger error shows a bug: no test has a tolerance as wide as this
 
 

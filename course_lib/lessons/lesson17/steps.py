@@ -1,10 +1,9 @@
-"""The steps of lesson 17: a row that one-pass gets wrong, a comparison that fails on NaN, a shape,
-and a row number."""
+"""The steps of lesson 17: a row that one-pass gets wrong, a comparison that fails on NaN, and a
+shape."""
 
 from __future__ import annotations
 
 import math
-import numbers
 from typing import Any
 
 import torch
@@ -49,23 +48,6 @@ def _accept_shape(shape: Any) -> str:
     return (
         f"for this shape db is {M} everywhere, as it should be: no row is lost."
         if bool((db == M).all())
-        else ""
-    )
-
-
-def _accept_last_row(rows: Any) -> str:
-    if isinstance(rows, bool) or not isinstance(rows, numbers.Real) or rows % 1 != 0:
-        raise WrongForm("`rows` has to be a whole number.")
-    rows = math.floor(rows)
-    last_offset = (rows - 1) * 256
-    if last_offset < 2**31:
-        return (
-            f"the last of {rows:,} rows begins at element {last_offset:,}, and 32 bits with a sign"
-            f" reach up to {2**31 - 1:,}."
-        )
-    return (
-        f"with {rows - 1:,} rows the last one begins too late already."
-        if last_offset > 2**31
         else ""
     )
 
@@ -170,26 +152,6 @@ STEPS = (
             Slip("(1027, 20)", "(1027, 64)"),
             Slip("(1027, 20)", "(37, 20)"),
             Slip("(1027, 20)", "(1032, 20)"),
-        ),
-    ),
-    Step(
-        "17-last-row",
-        kind="value",
-        entry_point="rows",
-        accepts=_accept_last_row,
-        question=(
-            "The row with number r begins at element r * 256, and the last of M rows has number M -"
-            " 1. From which number on is r * 256 too large?"
-        ),
-        debrief=(
-            "2^23 + 1 rows: in bf16, input and output together take 8.6 GB. Hardly any project"
-            " tests with so much, so such a line is mostly found by reading it."
-        ),
-        slips=(
-            Slip("2**23 + 1", "2**23"),
-            Slip("2**23 + 1", "2**31"),
-            Slip("2**23 + 1", "2**22"),
-            Slip("2**23 + 1", "2**24 + 1"),
         ),
     ),
 )

@@ -36,7 +36,7 @@ export function makeCaption(data, state, seen) {
   const words = [tr`M = ${data.elements / n} rows, N = ${n} columns, fp16.`];
   const times = seen.runners.map(({ name, us }) => (us === null ? tr`${name} no time` : tr`${name} ${duration(us)} (${number(us / seen.floor, 3)} times the floor)`));
   words.push(tr`${joinClauses(times)}.`);
-  words.push(tr`The floor is the time of an elementwise pass over as many bytes: ${duration(seen.floor)}. Device times: ${data.source}.`);
+  words.push(tr`The floor is the time of an elementwise sweep over as many bytes: ${duration(seen.floor)}. Device times: ${data.source}.`);
   if (clock === "call" && data.calls[op]) words.push(tr`With Python: the longer of the device's time and the host's for one call (${data.host}).`);
   return joinSentences(words);
 }
@@ -56,7 +56,7 @@ export function picture(data) {
       const title = makeTitle(data, shown, seen);
       const { draw, height } = drawRace(data, shown, seen, width);
       return { title, caption: makeCaption(data, shown, seen), height, draw,
-        alt: tr`A bar for each of ${list(seen.runners.map(({ name }) => name))}, as long as one call takes; a dashed line at the time of an elementwise pass.` };
+        alt: tr`A bar for each of ${list(seen.runners.map(({ name }) => name))}, as long as one call takes; a dashed line at the time of an elementwise sweep.` };
     },
   };
 }
