@@ -21,12 +21,13 @@ ALL ?=
 PART ?= all
 
 .DEFAULT_GOAL := help
-.PHONY: help list lab test sweep quick env dev build nbval nbval-gpu bundle site tab pyodide tab-test lint pins package commands doctor update clean
+.PHONY: help lab test sweep quick env dev build nbval nbval-gpu bundle site tab pyodide tab-test lint pins package commands doctor update clean
 
 help: ## list these commands
-	@$(MAKE) -s --no-print-directory -f $(firstword $(MAKEFILE_LIST)) list | if [ -n "$$COURSE_LANG" ]; then "$(PYTHON)" tools/translate_help.py; else cat; fi
+	@$(MAKE) -s --no-print-directory -f $(firstword $(MAKEFILE_LIST)) help_lines | if [ -n "$$COURSE_LANG" ]; then "$(PYTHON)" tools/translate_help.py; else cat; fi
 
-list:
+.PHONY: help_lines
+help_lines:
 	@echo "make COMMAND, where COMMAND is one of"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo
