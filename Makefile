@@ -24,6 +24,10 @@ PART ?= all
 .PHONY: help lab test sweep quick env dev build nbval nbval-gpu bundle site tab pyodide tab-test lint pins package commands doctor update clean
 
 help: ## list these commands
+	@$(MAKE) -s --no-print-directory -f $(firstword $(MAKEFILE_LIST)) help_lines | if [ -n "$$COURSE_LANG" ]; then "$(PYTHON)" tools/translate_help.py; else cat; fi
+
+.PHONY: help_lines
+help_lines:
 	@echo "make COMMAND, where COMMAND is one of"
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 	@echo

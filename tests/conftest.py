@@ -17,6 +17,7 @@ from typing import Any
 os.environ["COURSE_STATE"] = tempfile.mkdtemp(prefix="course-test-state-")
 os.environ.pop("COURSE_EXERCISES", None)
 os.environ.pop("COURSE_EXPECT", None)
+os.environ.pop("COURSE_LANG", None)  # a learner may have chosen a language before `make test`
 # One thread for PyTorch in this process and in those that it starts: the workers of a test run
 # share the cores, and a thread that waits for one without a core spins. With two threads the
 # trainings of lesson 14 take four times the processor time.

@@ -42,6 +42,9 @@ _NO_WORDS = re.compile(
     re.DOTALL,
 )
 _IN_TEMPLATE = re.compile(r'(?<!\w)_\("([^"]+)"\)')  # a marked text of a page that Jinja fills
+# what `make help` prints of a command, and below the commands
+_IN_MAKEFILE = re.compile(r'^(?:[a-z-]+:.*## (.+)|\t@echo "(?!course)(.+)")$', re.MULTILINE)
+_RELATIVE = re.compile(r"\]\((?![a-z]+:|#)([^)\s]+)")  # a link to a file of the repository
 GUIDES = {"readme": "README.md"} | {name: f"docs/{name}.md" for name in LEARNERS}
 
 
@@ -71,6 +74,9 @@ def list_texts(name: str) -> dict[str, str]:
         for file in sorted(paths.PACKAGE.rglob("templates/*.html")):
             for text in _IN_TEMPLATE.findall(file.read_text(encoding="utf-8")):
                 places.setdefault(text, str(file.relative_to(paths.ROOT)))
+        makefile = (paths.ROOT / "Makefile").read_text(encoding="utf-8")
+        for command, line in _IN_MAKEFILE.findall(makefile):
+            places.setdefault(command or line.replace('\\"', '"'), "make help")
         for text in _find_help(paths.PACKAGE / "cli" / "app.py"):
             places.setdefault(text, "course --help")
         for exercise in catalog.exercises().values():
@@ -138,14 +144,16 @@ def _find_help(file: Path) -> Iterator[str]:
         for call in function.decorator_list if isinstance(function, ast.FunctionDef) else ():
             if not (
                 isinstance(call, ast.Call)
-                and ast.unparse(call.func) in ("app.command", "app.callback")
+                and ast.unparse(call.func) in ("app.command", "app.callback", "author.callback")
             ):
                 continue
             words = {keyword.arg: keyword.value for keyword in call.keywords}
-            if ast.unparse(words.get("rich_help_panel", call.func)) in ("TEACH", "AUTHOR"):
-                continue
             assert isinstance(function, ast.FunctionDef)
-            yield from split_help(ast.get_docstring(function))
+            paragraphs = split_help(ast.get_docstring(function))
+            if ast.unparse(words.get("rich_help_panel", call.func)) in ("TEACH", "AUTHOR"):
+                yield paragraphs[0]  # which `course --help` shows
+                continue
+            yield from paragraphs
             if isinstance(epilog := words.get("epilog"), ast.Constant):
                 yield from split_help(str(epilog.value))
             named = [
@@ -243,15 +251,42 @@ _SAME = {
 
 
 def write_readme(language: str) -> str:
-    """Return README.md in another language, with a link to the English one."""
+    """Return README.md in another language, with a link to the English one. Each block of commands
+    begins with the choice of the language, and links lead to the guides in that language."""
     language_link = f"[{LANGUAGES[language]}]({find_readme(language).name})"
     english = f"[{LANGUAGES['en']}](README.md)"
-    return (
-        translate_markdown(
-            (paths.ROOT / "README.md").read_text(encoding="utf-8"), "readme", language
-        ).replace(language_link, english)
-        + "\n"
+    text = translate_markdown(
+        (paths.ROOT / "README.md").read_text(encoding="utf-8"), "readme", language
     )
+    for name in LEARNERS:
+        text = text.replace(f"](docs/{name}.md", f"](docs/{language}/{name}.md")
+    commands = text.replace("```sh\n", f"```sh\nexport {VARIABLE}={language}\n")
+    return commands.replace(language_link, english) + "\n"
+
+
+def write_guide(name: str, language: str) -> str:
+    """Return a guide for learners in another language, as it stands in ``docs/LANGUAGE``. A heading
+    keeps the name by which links find it, which is made of the English words."""
+    blocks = []
+    for block in split_blocks((paths.ROOT / GUIDES[name]).read_text(encoding="utf-8")):
+        if heading := re.fullmatch(r"##+ (.+)", block):
+            anchor = re.sub(r"[^\w -]", "", heading[1].lower()).replace(" ", "-")
+            blocks.append(f'<a id="{anchor}"></a>')
+        blocks.append(translate_markdown(block, name, language))
+    return _RELATIVE.sub(lambda link: _move_link(link[1], language), "\n\n".join(blocks)) + "\n"
+
+
+def _move_link(target: str, language: str) -> str:
+    """Return a link of ``docs`` as a file of ``docs/LANGUAGE`` has it."""
+    if target.split("#")[0].removesuffix(".md") in LEARNERS:
+        return f"]({target}"
+    if target == "../README.md":
+        target = f"../{find_readme(language).name}"
+    return f"](../{target}"
+
+
+def find_guide(name: str, language: str) -> Path:
+    return paths.ROOT / "docs" / language / f"{name}.md"
 
 
 def find_readme(language: str) -> Path:
@@ -281,6 +316,9 @@ def main(names: list[str]) -> int:
                 print(f"  {text[:60]!r}: {fault}")
         read_catalog.cache_clear()
         write_atomic(find_readme(language), write_readme(language))
+        for name in LEARNERS:
+            find_guide(name, language).parent.mkdir(exist_ok=True)
+            write_atomic(find_guide(name, language), write_guide(name, language))
     return 0
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from course_lib.base import paths
 from course_lib.base.errors import EnvironmentFault
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 
 _STAMP = ".course-stamp"  # tools/bootstrap.py writes it last
 _PACKAGES = {"torch": "PyTorch", "triton": "Triton", "numpy": "NumPy"}
@@ -26,26 +28,35 @@ _NEEDED = {
     "landlockpy",
 }
 _REMEDIES = {
-    errno.ENOSPC: "Free some space (`df -h` shows where), then try again.",
-    errno.EDQUOT: "Your quota on this disk is used up: delete something, then try again.",
+    errno.ENOSPC: N_("Free some space (`df -h` shows where), then try again."),
+    errno.EDQUOT: N_("Your quota on this disk is used up: delete something, then try again."),
     errno.EROFS: (
-        "This disk is mounted for reading only. Set TMPDIR and COURSE_STATE to folders that you can"
-        " write to."
+        N_(
+            "This disk is mounted for reading only. Set TMPDIR and COURSE_STATE to "
+            "folders that you can write to."
+        )
     ),
     errno.EACCES: (
-        "Look at who may write there, or set TMPDIR and COURSE_STATE to folders that you can"
-        " write to."
+        N_(
+            "Look at who may write there, or set TMPDIR and COURSE_STATE to folders that "
+            "you can write to."
+        )
     ),
-    errno.EPERM: "This machine does not permit it. `course doctor` says what it permits.",
-    errno.ENOMEM: "Close other programs, or take a machine with more memory, then try again.",
+    errno.EPERM: N_("This machine does not permit it. `course doctor` says what it permits."),
+    errno.ENOMEM: N_("Close other programs, or take a machine with more memory, then try again."),
     errno.EAGAIN: (
-        "No more processes may be started (`ulimit -u` shows how many): end some, then try again."
+        N_(
+            "No more processes may be started (`ulimit -u` shows how many): end some, "
+            "then try again."
+        )
     ),
     errno.EMFILE: (
-        "Too many files are open in this process (`ulimit -n` shows how many may be): restart it,"
-        " then try again."
+        N_(
+            "Too many files are open in this process (`ulimit -n` shows how many may be):"
+            " restart it, then try again."
+        )
     ),
-    errno.ENFILE: "Too many files are open on this machine: end some programs, then try again.",
+    errno.ENFILE: N_("Too many files are open on this machine: end some programs, then try again."),
 }
 
 
@@ -73,11 +84,17 @@ def environment_fault(error: BaseException) -> EnvironmentFault | None:
     if isinstance(error, EnvironmentFault):
         return error
     if isinstance(error, MemoryError):
-        return EnvironmentFault(f"this machine has not enough memory. {_REMEDIES[errno.ENOMEM]}")
+        return EnvironmentFault(
+            _("this machine has not enough memory. {remedy}").format(
+                remedy=_(_REMEDIES[errno.ENOMEM])
+            )
+        )
     if isinstance(error, OSError) and error.errno in _REMEDIES:
         where = f": {error.filename}" if error.filename else ""
         return EnvironmentFault(
-            f"this machine says: {error.strerror}{where}. {_REMEDIES[error.errno]}"
+            _("this machine says: {reason}{where}. {remedy}").format(
+                reason=error.strerror, where=where, remedy=_(_REMEDIES[error.errno])
+            )
         )
     return import_fault(error)
 
@@ -90,16 +107,25 @@ def missing_package(package: str) -> EnvironmentFault:
     """
     home = paths.find_folder()
     if paths.is_installed() and home is not None and find_python(home) is None:
-        how_far = "not finished" if (home / ".venv").exists() else "not made yet"
+        how_far = _("not finished") if (home / ".venv").exists() else _("not made yet")
         program = paths.name_program()
         return EnvironmentFault(
-            f"the environment of {home} is {how_far}. `{program} lab` makes it and opens lesson 00;"
-            f" `{program} env` makes it alone. (This Python is {sys.executable}, and has no"
-            f" {_PACKAGES.get(package, package)}.)"
+            _(
+                "the environment of {home} is {how_far}. `{program} lab` makes it and opens "
+                "lesson 00; `{program} env` makes it alone. (This Python is {python}, and has"
+                " no {package}.)"
+            ).format(
+                home=home,
+                how_far=how_far,
+                program=program,
+                python=sys.executable,
+                package=_PACKAGES.get(package, package),
+            )
         )
     return EnvironmentFault(
-        f"{_PACKAGES.get(package, package)} is not installed for the Python that runs the course."
-        f" {install_again()}"
+        _("{package} is not installed for the Python that runs the course. {remedy}").format(
+            package=_PACKAGES.get(package, package), remedy=install_again()
+        )
     )
 
 
@@ -109,8 +135,14 @@ def import_fault(error: BaseException) -> EnvironmentFault | None:
     if shadow := _find_shadow():
         name, file = shadow
         return EnvironmentFault(
-            f"`{name}` is not the module that the course needs ({type(error).__name__}: {error})."
-            f" {_name_shadow(name, file)}"
+            _(
+                "`{name}` is not the module that the course needs ({kind}: {error}). {shadowing}"
+            ).format(
+                name=name,
+                kind=type(error).__name__,
+                error=error,
+                shadowing=_name_shadow(name, file),
+            )
         )
     foreign = [
         (frame.filename, frame.lineno)
@@ -132,9 +164,12 @@ def import_fault(error: BaseException) -> EnvironmentFault | None:
     strange = next((file for file, _ in foreign if not _is_installed(file)), None)
     imported, (file, line) = _package_of(strange or foreign[0][0]), foreign[-1]
     first_line = (str(error).strip().splitlines() or [""])[0]
-    problem = (
-        f"{_PACKAGES.get(imported, imported)} cannot be imported: {type(error).__name__}:"
-        f" {first_line} ({file}, line {line})."
+    problem = _("{package} cannot be imported: {kind}: {first_line} ({file}, line {line}).").format(
+        package=_PACKAGES.get(imported, imported),
+        kind=type(error).__name__,
+        first_line=first_line,
+        file=file,
+        line=line,
     )
     return EnvironmentFault(
         f"{problem} {_name_shadow(imported, strange) if strange else install_again()}"
@@ -169,11 +204,13 @@ def _is_installed(file: str) -> bool:
 
 
 def _name_shadow(name: str, file: str) -> str:
-    origin = "comes with Python" if name in sys.stdlib_module_names else "the course installed"
-    return (
-        f"That is not the {name} that {origin}: another one stands before it on Python's path. "
-        f"Rename or remove {file}, or `unset PYTHONPATH`."
+    origin = (
+        _("comes with Python") if name in sys.stdlib_module_names else _("the course installed")
     )
+    return _(
+        "That is not the {name} that {origin}: another one stands before it on "
+        "Python's path. Rename or remove {file}, or `unset PYTHONPATH`."
+    ).format(name=name, origin=origin, file=file)
 
 
 def find_python(folder: Path) -> Path | None:
@@ -188,24 +225,29 @@ def name_command(name: str) -> str:
 
 def install_again() -> str:
     """Return the remedy for an environment that is incomplete or damaged."""
-    home, this_python = paths.find_folder(), f"(This Python is {sys.executable}.)"
+    home, this_python = (
+        paths.find_folder(),
+        _("(This Python is {python}.)").format(python=sys.executable),
+    )
     if home is None:
-        return (
-            "A course folder gets an environment that has it all. To grade a class with this"
-            f" Python: `pip install 'norm-kernels-course[lab]'`. {this_python}"
-        )
+        return _(
+            "A course folder gets an environment that has it all. To grade a class with "
+            "this Python: `pip install 'norm-kernels-course[lab]'`. {this_python}"
+        ).format(this_python=this_python)
     if paths.is_installed():
         # `course env` replaces an unfinished environment by itself; if an installer still works in it, `course env` waits for it  # noqa: E501
-        again = "`course env`" if find_python(home) is None else "`rm -r .venv`, then `course env`,"
-        return (
-            f"{again} makes the environment of {home}; your exercises and progress stay."
-            f" {this_python}"
+        again = (
+            "`course env`" if find_python(home) is None else _("`rm -r .venv`, then `course env`,")
         )
-    return (
-        "`make clean`, then `make lab`, installs it anew (in an environment of your own: `pip"
-        " install -c constraints.txt -e '.[lab]'` in the course's folder); `course doctor` says"
-        f" what else is missing. {this_python}"
-    )
+        return _(
+            "{again} makes the environment of {home}; your exercises and progress stay. "
+            "{this_python}"
+        ).format(again=again, home=home, this_python=this_python)
+    return _(
+        "`make clean`, then `make lab`, installs it anew (in an environment of your "
+        "own: `pip install -c constraints.txt -e '.[lab]'` in the course's folder); "
+        "`course doctor` says what else is missing. {this_python}"
+    ).format(this_python=this_python)
 
 
 def _is_ours(file: str) -> bool:

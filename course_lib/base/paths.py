@@ -112,10 +112,15 @@ def folder() -> Path:
     Raises: CourseError if there is none; the message says how to make one.
     """
     if (home := find_folder()) is None:
+        # here, because the set-up reads this module with Pythons that cannot read catalogs
+        from course_lib.base.translation import gettext as _
+
         raise CourseError(
-            f"{Path.cwd()} is not in a course folder. `{name_program()} init my-course` makes one"
-            " here, with exercises and lessons; if you have one already, change to it: `cd"
-            " my-course`."
+            _(
+                "{folder} is not in a course folder. `{program} init my-course` makes one here,"
+                " with exercises and lessons; if you have one already, change to it: `cd"
+                " my-course`."
+            ).format(folder=Path.cwd(), program=name_program())
         )
     return home
 

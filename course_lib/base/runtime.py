@@ -85,15 +85,19 @@ def _choose() -> Runtime:
     requested = os.environ.get("COURSE_DEVICE", "").strip().lower()
     if requested not in ("", "cpu", "gpu"):
         raise EnvironmentFault(
-            f"COURSE_DEVICE is {requested!r}; it can be 'cpu', 'gpu' or unset. `unset"
-            " COURSE_DEVICE` lets the course choose; then start again."
+            _(
+                "COURSE_DEVICE is {requested!r}; it can be 'cpu', 'gpu' or unset. `unset"
+                " COURSE_DEVICE` lets the course choose; then start again."
+            ).format(requested=requested)
         )
     if requested == "gpu":
         name = gpu_name()
         if name is None:
             raise EnvironmentFault(
-                "COURSE_DEVICE asks for a GPU and PyTorch sees none. `unset COURSE_DEVICE` to work"
-                " on the CPU; `course doctor` says why there is no GPU."
+                _(
+                    "COURSE_DEVICE asks for a GPU and PyTorch sees none. `unset COURSE_DEVICE` to"
+                    " work on the CPU; `course doctor` says why there is no GPU."
+                )
             )
         runtime = Runtime("gpu", "cuda", name, "COURSE_DEVICE=gpu")
     elif requested == "cpu":
@@ -111,12 +115,16 @@ def _choose() -> Runtime:
 def _apply(runtime: Runtime) -> None:
     early = triton_imported_as()
     if early is not None and early != runtime.mode:
-        needed_mode = "the interpreter" if runtime.interpreted else "the GPU"
+        needed_mode = _("the interpreter") if runtime.interpreted else _("the GPU")
         raise CourseError(
-            "Triton was imported before course_lib, set up for"
-            f" {'compiling' if early == 'gpu' else 'the interpreter'}; this machine needs"
-            f" {needed_mode}. Restart the kernel (Kernel > Restart) and run `import course_lib`"
-            " before anything that imports triton."
+            _(
+                "Triton was imported before course_lib, set up for {early_mode}; this machine needs"
+                " {needed_mode}. Restart the kernel (Kernel > Restart) and run `import course_lib`"
+                " before anything that imports triton."
+            ).format(
+                early_mode=_("compiling") if early == "gpu" else _("the interpreter"),
+                needed_mode=needed_mode,
+            )
         )
     if runtime.interpreted:
         set_default("TRITON_INTERPRET", "1")
@@ -178,9 +186,11 @@ def _require_linux() -> None:
     system = platform.system()
     if system != "Linux":
         raise EnvironmentFault(
-            f"this machine has no Triton ({ {'Darwin': 'macOS'}.get(system, system) }). The lessons"
-            " need Linux: open the folder in WSL, in the dev container, or on a hosted notebook;"
-            ' docs/setup.md, "Other systems", says how.'
+            _(
+                "this machine has no Triton ({system}). The lessons need Linux: open the folder in"
+                " WSL, in the dev container, or on a hosted notebook; docs/setup.md,"
+                ' "Other systems", says how.'
+            ).format(system={"Darwin": "macOS"}.get(system, system))
         )
 
 

@@ -11,11 +11,11 @@ import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from course_lib.base import paths
 from course_lib.base.errors import CourseError
 
 LANGUAGES = {"en": "English", "zh_CN": "简体中文"}
-FOLDER = paths.PACKAGE / "locale"
+# found from this file, because `base.paths` translates its errors here
+FOLDER = Path(__file__).resolve().parent.parent / "locale"
 VARIABLE = "COURSE_LANG"
 KEEP_LINES = "\b\n"  # before a paragraph of help whose lines click must keep
 Translate = Callable[[str], str]
@@ -31,6 +31,13 @@ _MARKDOWN_FIELD = re.compile(r"\{\{(\w+)\}\}")
 _BETWEEN_SENTENCES = re.compile(r"(?<=[.?!]) (?=\S)")
 # Chinese has no space between sentences
 _SPACE_AFTER_WIDE = re.compile(r"(?<=[\u3002\uff01\uff1a\uff1b\uff1f]) ")
+# An entry of a catalog: its comments, its English and its translation. Polib, with which authors
+# write the catalogs, is not needed here: `course doctor` speaks where packages are missing.
+_ENTRY = re.compile(
+    r'((?:^#.*\n)*)^msgid (".*"(?:\n".*")*)\nmsgstr (".*"(?:\n".*")*)$', re.MULTILINE
+)
+_ESCAPE = re.compile(r"\\(.)")
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 _OWN_LETTERS = 4  # a text with fewer outside its fields says nothing about what it is
 
 
@@ -181,11 +188,22 @@ def split_help(text: str | None) -> list[str]:
 def read_catalog(language: str, catalog: str) -> dict[str, str]:
     """Return the translations of a catalog, by their English; none if it has no file."""
     file = find_catalog(language, catalog)
-    if not file.exists():
+    if not file.exists():  # as in a browser tab
         return {}
-    import polib  # here, because a browser tab has neither catalogs nor polib
+    entries = _ENTRY.findall(file.read_text(encoding="utf-8"))
+    return {
+        english: translated
+        for comments, msgid, msgstr in entries
+        if "#, fuzzy" not in comments
+        and (english := _unquote(msgid))
+        and (translated := _unquote(msgstr))
+    }
 
-    return {entry.msgid: entry.msgstr for entry in polib.pofile(str(file)) if entry.translated()}
+
+def _unquote(lines: str) -> str:
+    """Return the text of an entry from its quoted lines."""
+    text = "".join(line[1:-1] for line in lines.split("\n"))
+    return _ESCAPE.sub(lambda escape: _ESCAPED.get(escape[1], escape[1]), text)
 
 
 def find_catalog(language: str, catalog: str) -> Path:

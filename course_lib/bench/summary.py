@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from course_lib.base.translation import gettext as _
 from course_lib.bench import tables
 from course_lib.bench.measurement import Measurement
 from course_lib.bench.operations import OPERATIONS
@@ -24,7 +25,7 @@ def summary(kind: str, result: Measurement, width: int = tables.WIDTH) -> str:
     return "\n".join(
         [
             f"{kind}: {result.label()}",
-            *(lines if result.rows else ["there are no times in this selection"]),
+            *(lines if result.rows else [_("there are no times in this selection")]),
         ]
     )
 
@@ -78,10 +79,15 @@ def _over_floor(result: Measurement, width: int) -> list[str]:
     ]
     ahead = [e["ahead"] for e in entries if e["ahead"] is not None]
     return [
-        "time over floor, the course's kernel / the best other library's",
+        _("time over floor, the course's kernel / the best other library's"),
         *tables.cells(cells, (), "N =", width),
         *(
-            [f"level with the best other library, or ahead, at {sum(ahead)} of {len(ahead)} shapes"]
+            [
+                _(
+                    "level with the best other library, or ahead, at {ahead_count} of {count} "
+                    "shapes"
+                ).format(ahead_count=sum(ahead), count=len(ahead))
+            ]
             if ahead
             else []
         ),
@@ -102,7 +108,7 @@ def _host(result: Measurement, width: int) -> list[str]:
                 )
             )
     return [
-        "microseconds of an eager call, the course's operator / the best other library's",
+        _("microseconds of an eager call, the course's operator / the best other library's"),
         *tables.cells(cells, (), "", width),
     ]
 
@@ -118,7 +124,7 @@ def _training(result: Measurement, width: int) -> list[str]:
             )
         )
     return [
-        "milliseconds of a training step, with the course's norm / PyTorch's",
+        _("milliseconds of a training step, with the course's norm / PyTorch's"),
         *tables.cells(cells, (), "", width),
     ]
 
@@ -141,7 +147,7 @@ def _statistics(result: Measurement, width: int) -> list[str]:
                 )
             )
     return [
-        "time over floor, the fastest kernel of the course / torch.var_mean",
+        _("time over floor, the fastest kernel of the course / torch.var_mean"),
         *tables.cells(cells, (), "N =", width),
     ]
 

@@ -18,6 +18,7 @@ from typing import Any
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import Translate, choose_language, translate
+from course_lib.base.translation import gettext as _
 
 KINDS = paths.list_kinds()
 STEM = re.compile(r"ex(\d\d[a-z])_[a-z0-9_]+")
@@ -190,7 +191,9 @@ def get(exercise_id: str) -> Exercise:
     wanted = wanted.strip().lower().removeprefix("ex").zfill(3)
     if wanted not in exercises():
         raise CourseError(
-            f"there is no exercise {exercise_id!r}. There are: {', '.join(exercises())}."
+            _("there is no exercise {id!r}. There are: {ids}.").format(
+                id=exercise_id, ids=", ".join(exercises())
+            )
         )
     return exercises()[wanted]
 

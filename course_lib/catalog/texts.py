@@ -8,6 +8,7 @@ from pathlib import Path
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import LANGUAGES, translate
+from course_lib.base.translation import gettext as _
 from course_lib.catalog.comments import translate_comments
 from course_lib.catalog.cut import cut, drop_marks
 from course_lib.catalog.exercise import Exercise
@@ -28,9 +29,11 @@ def require_solution(exercise: Exercise) -> None:
     """Raise CourseError if this copy of the course was made without solutions."""
     if paths.is_release():
         raise CourseError(
-            f"the solution of {exercise.id} is not in this copy of the course: whoever made it for"
-            f" you left the solutions out. `course hint {exercise.id}` has {len(exercise.hints)}"
-            " hints; for the solution ask the person who gave you this copy."
+            _(
+                "the solution of {id} is not in this copy of the course: whoever made it for you"
+                " left the solutions out. `course hint {id}` has {count} hints; for the solution"
+                " ask the person who gave you this copy."
+            ).format(id=exercise.id, count=len(exercise.hints))
         )
 
 

@@ -21,7 +21,14 @@ import typer
 from course_lib.base import paths
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.installation import find_version, import_fault
-from course_lib.base.translation import LANGUAGES, VARIABLE, choose_language
+from course_lib.base.translation import (
+    LANGUAGES,
+    VARIABLE,
+    choose_language,
+    join_sentences,
+    translate_filled,
+)
+from course_lib.base.translation import gettext as _
 from course_lib.cli.help import AUTHOR, KEEP, LEARN, MEASURE, START, TEACH, GroupedCommands
 from course_lib.cli.terminal import Output, open_nowhere, say
 
@@ -58,7 +65,7 @@ def _complete_kind(incomplete: str) -> list[tuple[str, str]]:
     from course_lib.cli.bench import KINDS
 
     return [
-        (name, description) for name, description in KINDS.items() if name.startswith(incomplete)
+        (name, _(description)) for name, description in KINDS.items() if name.startswith(incomplete)
     ]
 
 
@@ -67,7 +74,7 @@ def _print_versions(is_set: bool) -> None:
         return
     import course_lib
 
-    torch, triton = (find_version(name) or "not installed" for name in ("torch", "triton"))
+    torch, triton = (find_version(name) or _("not installed") for name in ("torch", "triton"))
     print(
         f"course {course_lib.__version__}, Python {platform.python_version()}, torch {torch},"
         f" triton {triton}"
@@ -83,6 +90,7 @@ def _set_language(language: str | None) -> None:
     try:
         choose_language()
     except CourseError:
+        del os.environ[VARIABLE]  # the message needs a language, too
         raise typer.BadParameter(
             f"the course has {' and '.join(LANGUAGES)}, and no other language."
         ) from None
@@ -181,7 +189,10 @@ def init(
     """Make a course folder: exercises, lessons, your progress."""
     if folder is None and paths.is_installed():
         raise typer.BadParameter(
-            f"name the folder to make: `{paths.name_program()} init my-course`.", param_hint="DIR"
+            _("name the folder to make: `{program} init my-course`.").format(
+                program=paths.name_program()
+            ),
+            param_hint="DIR",
         )
     from course_lib.cli import folder as folders
 
@@ -262,7 +273,7 @@ def check(
     """
     if not exercise_ids and (file or secret_file):
         raise typer.BadParameter(
-            "name the exercise that the file belongs to: `course check ID --file PATH`.",
+            _("name the exercise that the file belongs to: `course check ID --file PATH`."),
             param_hint="ID",
         )
     from course_lib import catalog
@@ -272,7 +283,9 @@ def check(
     names = [exercise.id for exercise in exercises]
     if len(names) > 1 and (file or as_json):
         raise typer.BadParameter(
-            f"these are {', '.join(names)}: with --file or --json, name one of them.",
+            _("these are {ids}: with --file or --json, name one of them.").format(
+                ids=", ".join(names)
+            ),
             param_hint="ID",
         )
     if exercises:
@@ -383,10 +396,10 @@ def status(
         require_html(page, "--html")
         if exercise_ids or as_json:
             raise CourseError(
-                "--html writes the page of the whole course; leave --json and the exercises out."
+                _("--html writes the page of the whole course; leave --json and the exercises out.")
             )
         status_page.write(page)
-        print(f"written to {page}")
+        print(_("written to {page}").format(page=page))
         return 0
     from course_lib import catalog
 
@@ -709,7 +722,7 @@ def import_(file: Annotated[Path, typer.Argument(metavar="FILE")] = paths.WORK) 
     """Take the exercises and the progress of such a zip; what you have here is kept."""
     from course_lib.learner import carrying
 
-    for line in carrying.unpack(file) or ["Everything in it is here already."]:
+    for line in carrying.unpack(file) or [_("Everything in it is here already.")]:
         print(line)
     return 0
 
@@ -826,7 +839,7 @@ def release(
     if systems:
         from course_lib.cli.grade import choose_exercises
 
-        exercise_ids, _ = choose_exercises(week, plan, only, everything)
+        exercise_ids = choose_exercises(week, plan, only, everything)[0]
         rules = {
             "secret_file": secret_file,
             "weights": weights,
@@ -882,8 +895,10 @@ def run(arguments: list[str]) -> int:
             raise
         where = f": {error.filename}" if error.filename else ""
         say(
-            f"course: {error.strerror or error}{where}. `course doctor` looks at the disk and at"
-            " the folders that the course writes."
+            _(
+                "course: {reason}{where}. `course doctor` looks at the disk and at the folders that"
+                " the course writes."
+            ).format(reason=error.strerror or error, where=where)
         )
         return BAD_REQUEST
     finally:
@@ -901,21 +916,12 @@ def _dispatch(arguments: list[str]) -> int:
         if _needs_folder(command, arguments):
             # before any import, because a missing folder is the first thing to report
             paths.folder()
-        code = app(arguments, prog_name="course", standalone_mode=False) or 0
+        code = _call(arguments)
         if code == INTERRUPTED:  # typer's exit code after Ctrl-C
-            say("course: stopped.")
+            say(_("course: stopped."))
         return code
-    except typer.TyperException as usage:
-        context = getattr(usage, "ctx", None)
-        words = usage.format_message()
-        stop = "" if words.endswith((".", "?", "!")) else "."
-        say(
-            f"course: {words}{stop} `{context.command_path if context else 'course'} --help` shows"
-            " how it is used."
-        )
-        return USAGE_ERROR
     except typer.Abort:
-        say("course: stopped.")
+        say(_("course: stopped."))
         return INTERRUPTED
     except EnvironmentFault as fault:
         say(f"course: {fault}")
@@ -934,6 +940,21 @@ def _dispatch(arguments: list[str]) -> int:
         return BROKEN_ENVIRONMENT
 
 
+def _call(arguments: list[str]) -> int:
+    """Run the command and return its exit code. Of wrong use it prints what typer says, and how to
+    find the right use."""
+    try:
+        return app(arguments, prog_name="course", standalone_mode=False) or 0
+    except typer.TyperException as usage:
+        context = getattr(usage, "ctx", None)
+        words = translate_filled(usage.format_message(), "interface")
+        stop = "" if words.endswith((".", "?", "!", "。", "？")) else _(".")
+        program = context.command_path if context else "course"
+        usage_hint = _("`{program} --help` shows how it is used.").format(program=program)
+        say(join_sentences(f"course: {words}{stop}", usage_hint))
+        return USAGE_ERROR
+
+
 def _report_lost_output(output: Output) -> int:
     """Return the exit code of a command whose output could not be written. If the reader of a pipe
     has ended, no message is needed."""
@@ -943,7 +964,9 @@ def _report_lost_output(output: Output) -> int:
     if isinstance(error, BrokenPipeError):
         return NOBODY_READS
     say(
-        f"course: the output could not be written ({error.strerror}). `course status` shows what is"
-        " saved. Make room there, or write elsewhere, and run the command again."
+        _(
+            "course: the output could not be written ({reason}). `course status` shows what is"
+            " saved. Make room there, or write elsewhere, and run the command again."
+        ).format(reason=error.strerror)
     )
     return OUTPUT_ERROR

@@ -16,6 +16,8 @@ import course_lib
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.bench import measurement, tables
 from course_lib.cli.page import require_html, write_page
 
@@ -24,14 +26,16 @@ if TYPE_CHECKING:
 
 KINDS = {
     "forward": (
-        "forward passes of LayerNorm and RMSNorm, with and without the residual added first,"
-        " against the floor"
+        N_(
+            "forward passes of LayerNorm and RMSNorm, with and without the residual added"
+            " first, against the floor"
+        )
     ),
-    "backward": "their backward passes alone",
-    "long_rows": "rows of 65536 columns and more, forward and backward",
-    "statistics": "mean and variance alone, by lesson 05's algorithms",
-    "host": "what an eager call costs the host",
-    "training": "a transformer's training steps",
+    "backward": N_("their backward passes alone"),
+    "long_rows": N_("rows of 65536 columns and more, forward and backward"),
+    "statistics": N_("mean and variance alone, by lesson 05's algorithms"),
+    "host": N_("what an eager call costs the host"),
+    "training": N_("a transformer's training steps"),
 }
 _MODULES = {"statistics": "row_statistics"}  # the others are called as their kind is
 _SELECTS = {  # which of the options a kind has
@@ -74,7 +78,11 @@ def run(
     on, or nothing stored.
     """
     if kind not in (*KINDS, "all"):
-        raise CourseError(f"there is no measurement {kind!r}. There are: {', '.join(KINDS)}, all.")
+        raise CourseError(
+            _("there is no measurement {kind!r}. There are: {kinds}, all.").format(
+                kind=kind, kinds=", ".join(KINDS)
+            )
+        )
     selection = _read_selection(columns, dtype, providers)
     _refuse_options(kind, selection, plot=plot, as_json=as_json)
     if rows is not None or norm is not None:
@@ -98,7 +106,7 @@ def run(
             continue
         if measured is None:
             continue
-        saved = [] if stored else [f"saved to {paths.shown(measured.save())}"]
+        saved = [] if stored else [_("saved to {file}").format(file=paths.shown(measured.save()))]
         if as_json:
             everything[name] = asdict(measured)
         else:
@@ -108,10 +116,10 @@ def run(
     if as_json:
         yield json.dumps(everything, indent=1)
     elif not alone:
-        text = (
+        text = _(
             "The floor is the fastest elementwise pass over as many bytes. `course bench KIND"
-            f" --stored` shows all of a kind: {', '.join(KINDS)}."
-        )
+            " --stored` shows all of a kind: {kinds}."
+        ).format(kinds=", ".join(KINDS))
         yield _paragraph(text, width)
 
 
@@ -134,11 +142,15 @@ def _refuse_options(
     for name in selection if kind != "all" else ():
         if name not in _SELECTS.get(kind, ()):
             kinds = ", ".join(k for k in _SELECTS if name in _SELECTS[k])
-            raise CourseError(f"`course bench {kind}` has no --{name}. These have: {kinds}.")
+            raise CourseError(
+                _("`course bench {kind}` has no --{name}. These have: {kinds}.").format(
+                    kind=kind, name=name, kinds=kinds
+                )
+            )
     if plot:
         require_html(plot, "--plot")
     if as_json and plot:
-        raise CourseError("--json prints what was measured and nothing else; leave --plot out.")
+        raise CourseError(_("--json prints what was measured and nothing else; leave --plot out."))
 
 
 def _report_shape(
@@ -155,16 +167,20 @@ def _report_shape(
     """Yield the report of one shape, and write its page if a file is named."""
     if kind != "all" or "providers" in selection:
         raise CourseError(
-            "--rows and --norm ask for the report of one shape, which has no KIND and no"
-            " --providers. Leave those out."
+            _(
+                "--rows and --norm ask for the report of one shape, which has no KIND and no "
+                "--providers. Leave those out."
+            )
         )
     columns = selection.get("columns", ())
     if M is None or len(columns) != 1:
         raise CourseError(
-            "the report of a shape takes one row length and the number of rows, such as --columns"
-            " 4096 --rows 8192."
+            _(
+                "the report of a shape takes one row length and the number of rows, such as "
+                "--columns 4096 --rows 8192."
+            )
         )
-    _ = course_lib.MODE  # chooses GPU or interpreter now, before PyTorch is imported
+    assert course_lib.MODE  # chooses GPU or interpreter now, before PyTorch is imported
     from course_lib.tuning import shape
 
     report = shape.make_report(
@@ -179,7 +195,7 @@ def _report_shape(
         from course_lib.lessons.figures.shape import times_by_length
 
         write_page(plot, "shape.html", report=report, picture=times_by_length(report))
-        yield f"drawn into {plot}"
+        yield _("drawn into {plot}").format(plot=plot)
 
 
 def _write_lines(report: ShapeReport, width: int) -> Iterator[str]:
@@ -199,7 +215,7 @@ def _write_lines(report: ShapeReport, width: int) -> Iterator[str]:
 def _import_modules(kind: str) -> dict[str, ModuleType]:
     """Import the module of each kind that is asked for."""
     # chooses GPU or interpreter now: these modules import PyTorch, and that can import Triton
-    _ = course_lib.MODE
+    assert course_lib.MODE
     kinds = tuple(KINDS) if kind == "all" else (kind,)
     return {
         name: importlib.import_module(f"course_lib.bench.{_MODULES.get(name, name)}")
@@ -236,8 +252,9 @@ def _refuse_unknown_providers(names: tuple[str, ...], modules: dict[str, ModuleT
     for name in names:
         if name not in known_names:
             raise CourseError(
-                f"there is no provider {name!r} here. There are:"
-                f" {', '.join(dict.fromkeys(known_names))}."
+                _("there is no provider {name!r} here. There are: {providers}.").format(
+                    name=name, providers=", ".join(dict.fromkeys(known_names))
+                )
             )
 
 
@@ -263,15 +280,18 @@ def _recall(
     if not alone and not measurement.is_stored(name):
         suffix = "" if name == kind else f" in {dtype}"
         raise measurement.Unavailable(
-            f"not measured yet{suffix}. `course bench {kind}` on a GPU takes it."
+            _("not measured yet{suffix}. `course bench {kind}` on a GPU takes it.").format(
+                suffix=suffix, kind=kind
+            )
         )
     measured = measurement.stored(name)
     lengths = sorted({row["N"] for row in measured.rows if "N" in row})
     for N in columns or ():
         if alone and N not in lengths:
             raise CourseError(
-                f"the stored measurement {name!r} has no row length {N}. It has:"
-                f" {', '.join(map(str, lengths))}."
+                _(
+                    "the stored measurement {name!r} has no row length {N}. It has: {lengths}."
+                ).format(name=name, N=N, lengths=", ".join(map(str, lengths)))
             )
     return measured.only(columns, providers)
 
@@ -282,7 +302,11 @@ def _split_numbers(text: str) -> tuple[int, ...]:
     except ValueError:
         columns = ()
     if not columns or min(columns) < 1:
-        raise CourseError(f"--columns {text} is not a list of row lengths; 256,1024,4095 is one.")
+        raise CourseError(
+            _("--columns {text} is not a list of row lengths; 256,1024,4095 is one.").format(
+                text=text
+            )
+        )
     return columns
 
 
@@ -300,10 +324,11 @@ def _draw(
 
     if not measured.rows:
         raise CourseError(
-            f"there is nothing to draw: this selection of the measurement {measured.kind!r} has no"
-            " times."
+            _(
+                "there is nothing to draw: this selection of the measurement {kind!r} has no times."
+            ).format(kind=measured.kind)
         )
     drawing = {"host": figures.host, "training": figures.training}.get(kind, figures.over_floor)
     target = plot if alone else plot.with_stem(f"{plot.stem}-{kind}")
     write_atomic(target, drawing(measured).make_page())
-    yield f"drawn into {target}"
+    yield _("drawn into {target}").format(target=target)

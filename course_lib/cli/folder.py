@@ -14,7 +14,8 @@ from course_lib import catalog
 from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.installation import find_python, install_again
-from course_lib.base.translation import choose_language
+from course_lib.base.translation import choose_language, join_sentences
+from course_lib.base.translation import gettext as _
 from course_lib.cli.terminal import say
 from course_lib.learner import environment, folder, notebook_filter, update
 
@@ -28,8 +29,10 @@ def init(place: Path, newest: bool, renew: bool) -> int:
     """
     if not paths.is_installed():
         raise CourseError(
-            f"{paths.ROOT} is a course folder already: `make lab` opens lesson 00 there. `course"
-            " init` belongs to the installed package."
+            _(
+                "{folder} is a course folder already: `make lab` opens lesson 00 there. "
+                "`course init` belongs to the installed package."
+            ).format(folder=paths.ROOT)
         )
     had_work = place.exists()
     for line in folder.make(place, renew):
@@ -39,14 +42,18 @@ def init(place: Path, newest: bool, renew: bool) -> int:
     if renew and find_python(place):
         environment.make_environment(place)
     lessons = len(list((place / "notebooks").glob("[0-9]*.ipynb")))
-    print(
-        f"{place}: {lessons} lessons in notebooks/, {len(catalog.required())} exercises and"
-        f" {len(catalog.exercises()) - len(catalog.required())} optional tasks in exercises/."
-        + had_work
-        * " What you wrote is as it was."
+    contents = _(
+        "{place}: {lessons} lessons in notebooks/, {required} exercises and {optional} optional"
+        " tasks in exercises/."
+    ).format(
+        place=place,
+        lessons=lessons,
+        required=len(catalog.required()),
+        optional=len(catalog.exercises()) - len(catalog.required()),
     )
+    print(join_sentences(contents, had_work * _("What you wrote is as it was.")))
     enter = "" if place.resolve() == Path.cwd() else f"cd {place} && "
-    print(f"Next: {enter}{paths.name_program()} lab")
+    print(_("Next: {command}").format(command=f"{enter}{paths.name_program()} lab"))
     return 0
 
 
@@ -58,9 +65,15 @@ def env() -> int:
     """
     home = paths.folder()
     if not paths.is_installed():
-        raise CourseError(f"{paths.ROOT} is a checkout: `make env` makes its environment.")
+        raise CourseError(
+            _("{folder} is a checkout: `make env` makes its environment.").format(folder=paths.ROOT)
+        )
     if find_python(home) is None and not environment.list_missing():
-        print(f"{sys.executable} has all that the course needs; `course lab` uses it.")
+        print(
+            _("{python} has all that the course needs; `course lab` uses it.").format(
+                python=sys.executable
+            )
+        )
     else:
         environment.make_environment(home)
     return 0
@@ -88,8 +101,10 @@ def hunt(arguments: list[str]) -> int:
         shutil.copyfile(paths.PACKAGE / "hunt" / HUNT, page)
     if "JUPYTER_SERVER_ROOT" in os.environ:
         print(
-            f"{HUNT} is in JupyterLab's list of files, at the top of the course folder: open it,"
-            " and run its first cell."
+            _(
+                "{page} is in JupyterLab's list of files, at the top of the course folder: "
+                "open it, and run its first cell."
+            ).format(page=HUNT)
         )
         return 0
     _open_jupyterlab("hunt", HUNT, arguments)
@@ -101,13 +116,18 @@ def _open_jupyterlab(command: str, page: str, arguments: list[str]) -> NoReturn:
     home = paths.folder()
     if paths.is_installed() and (missing := environment.list_missing()):
         if environment.runs_here(home):
-            raise EnvironmentFault(f"{sys.prefix} lacks {', '.join(missing)}. {install_again()}")
+            raise EnvironmentFault(
+                _("{prefix} lacks {packages}. {remedy}").format(
+                    prefix=sys.prefix, packages=", ".join(missing), remedy=install_again()
+                )
+            )
         python = environment.make_environment(home)
         os.execv(python, [str(python), "-m", "course_command", command, *arguments])
     print(runtime.current().line(), flush=True)
     state = paths.state()
     state.mkdir(exist_ok=True)
     notebook_filter.watch(home)
+    folder.translate_exercises(home)
     lessons = home / "notebooks"
     if choose_language() != "en":
         # here, because it imports Jupyter's widgets, which takes seconds
@@ -144,7 +164,7 @@ def _open_jupyterlab(command: str, page: str, arguments: list[str]) -> NoReturn:
     subprocess.run(trust, stdout=subprocess.DEVNULL, env=settings, check=False)
     as_root = []
     if os.geteuid() == 0:
-        say("course: you are root; JupyterLab is started with --allow-root.")
+        say(_("course: you are root; JupyterLab is started with --allow-root."))
         as_root = ["--allow-root"]
     server_options = [f"--ServerApp.root_dir={home}", f"--LabApp.default_url=/lab/tree/{page}"]
     os.execve(
@@ -167,8 +187,10 @@ def bring_up_to_date() -> int:
         if paths.read_origin():  # a clone or a file, which uv has kept as it was
             newest = paths.name_uvx().replace("uvx", "uvx --refresh", 1)
         say(
-            f"course: this is version {course_lib.__version__}, as {sys.executable} has it;"
-            f" `{newest} update` fetches the newest."
+            _(
+                "course: this is version {version}, as {python} has it; `{newest} update` "
+                "fetches the newest."
+            ).format(version=course_lib.__version__, python=sys.executable, newest=newest)
         )
     # This process has loaded the old package. Only the new one knows the new files.
     os.execv(sys.executable, [sys.executable, "-m", "course_command", "init", "--renew", str(home)])

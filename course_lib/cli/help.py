@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import typer
 import typer.core
 
 from course_lib.base import paths
@@ -18,14 +19,47 @@ from course_lib.base.translation import (
     split_help,
     translate,
 )
+from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
 
 START = N_("Begin")
 LEARN = N_("Work through the exercises")
 MEASURE = N_("Measure")
 KEEP = N_("Keep the course working")
-AUTHOR = "For authors"
-TEACH = "For instructors"
+AUTHOR = N_("For authors")
+TEACH = N_("For instructors")
+# What typer writes around the course's own words
+_FRAME = (
+    N_("Usage: "),
+    N_("Arguments:"),
+    N_("Options:"),
+    N_("Show this message and exit."),
+    N_("[required]"),
+    N_("[default: "),
+)
+# Typer's own options; their help is translated as that of the course's
+_COMPLETION = (
+    N_("Install completion for the current shell."),
+    N_("Show completion for the current shell, to copy it or customize the installation."),
+)
+# What typer says of wrong use; the command translates it when it is filled
+_WRONG_USE = (
+    N_("No such command {command}."),
+    N_("No such command {command}. Did you mean {other}?"),
+    N_("No such option: {option}"),
+    N_("No such option: {option} Did you mean {other}?"),
+    N_("No such option: {option} (Possible options: {other})"),
+    N_("Missing argument {argument}."),
+    N_("Missing option {argument}."),
+    N_("Missing command."),
+    N_("Got unexpected extra argument(s) ({arguments})"),
+    N_("Option {option} requires an argument."),
+    N_("Option {option} requires {count} arguments."),
+    N_("Option {option} does not take a value."),
+    N_("Invalid value for {option}: {reason}"),
+    N_("Input should be a valid integer, unable to parse string as an integer"),
+    N_("Value error, {value} is not one of {values}."),
+)
 
 
 # columns, of a paragraph and of what stands beside the names of options
@@ -61,14 +95,26 @@ def _wrap(text: str, width: int) -> str:
     return KEEP_LINES + (text if "\n" in text else "\n".join(wrap(text, width)))
 
 
+class _Context(typer.Context):
+    def get_help(self) -> str:
+        """Return the text of ``--help`` with typer's own words in the chosen language, too."""
+        text = super().get_help()
+        for words in _FRAME:
+            text = text.replace(words, _(words))
+        return text
+
+
 class GroupedCommands(typer.core.TyperGroup):
     """The commands under the headings that ``rich_help_panel`` gives them, in the order in which
     they were added."""
+
+    context_class = _Context
 
     def get_command(self, ctx, cmd_name):
         command = super().get_command(ctx, cmd_name)
         if command is not None:
             _translate_help(command)
+            command.context_class = _Context
         return command
 
     def format_help(self, ctx, formatter) -> None:

@@ -12,6 +12,7 @@ import course_lib
 from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
 from course_lib.base.page import open_templates
+from course_lib.base.translation import gettext as _
 from course_lib.base.words import format_count
 
 if TYPE_CHECKING:
@@ -23,8 +24,10 @@ def require_html(file: Path, option: str) -> None:
     page."""
     if file.suffix != ".html":
         raise CourseError(
-            f"{option} writes a page for a browser, and {file.name} is no name of one. Give a name"
-            " that ends in .html."
+            _(
+                "{option} writes a page for a browser, and {file} is no name of one. Give a name"
+                " that ends in .html."
+            ).format(option=option, file=file.name)
         )
 
 

@@ -16,6 +16,7 @@ import triton.language as tl
 
 from course_lib import interpreter
 from course_lib.base import runtime
+from course_lib.base.translation import gettext as _
 
 
 @triton.jit
@@ -70,8 +71,16 @@ def _find_copy_faults(device: str, N: int = 37, BLOCK: Any = 16) -> list[str]:
         return []
     position = different[0]
     return [
-        f"masked copy: y[{position}] is {actual[position].item():g}, not"
-        f" {expected[position].item():g} ({len(different)} of {len(actual)} wrong)"
+        _(
+            "masked copy: y[{position}] is {value:g}, not "
+            "{expected:g} ({wrong_count} of {count} wrong)"
+        ).format(
+            position=position,
+            value=actual[position].item(),
+            expected=expected[position].item(),
+            wrong_count=len(different),
+            count=len(actual),
+        )
     ]
 
 
@@ -89,7 +98,10 @@ def _find_sum_faults(device: str, M: int = 3, N: int = 100, BLOCK: Any = 128) ->
     ):
         if not torch.allclose(actual.cpu().double(), expected, rtol=1e-5, atol=0):
             faults.append(
-                f"{name} of rows: {actual.cpu().tolist()}, not"
-                f" {[round(value, 4) for value in expected.tolist()]}"
+                _("{name} of rows: {values}, not {expected}").format(
+                    name=name,
+                    values=actual.cpu().tolist(),
+                    expected=[round(value, 4) for value in expected.tolist()],
+                )
             )
     return faults

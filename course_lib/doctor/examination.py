@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterable
 
+from course_lib.base.translation import gettext as _
 from course_lib.doctor import gpu, isolation, kernels, machine, packages, trials
 from course_lib.doctor.findings import NOTE, DoctorFinding
 from course_lib.doctor.trials import Trial
@@ -23,15 +24,15 @@ def examine() -> list[DoctorFinding]:
     """
     complete = not packages.list_missing()
     before: list[tuple[str, Check]] = [
-        ("course folder", lambda: machine.examine_folder(can_check=complete)),
-        ("system", machine.examine_system),
+        (_("course folder"), lambda: machine.examine_folder(can_check=complete)),
+        (_("system"), machine.examine_system),
         ("Python", packages.examine_python),
-        ("packages", packages.examine_packages),
-        ("settings", packages.examine_settings),
+        (_("packages"), packages.examine_packages),
+        (_("settings"), packages.examine_settings),
     ]
     after: list[tuple[str, Check]] = [
-        ("disk", machine.examine_disk),
-        ("your files", machine.examine_files),
+        (_("disk"), machine.examine_disk),
+        (_("your files"), machine.examine_files),
     ]
     if not complete:
         return _collect([*before, *after])
@@ -40,12 +41,12 @@ def examine() -> list[DoctorFinding]:
     compiler = Trial(trials.COMPILER, CANARY_SECONDS)
     confinement = Trial(trials.CONFINEMENT, PROBE_SECONDS)
     tried: list[tuple[str, Check]] = [
-        ("torch and triton", packages.examine_pair),
+        (_("torch and triton"), packages.examine_pair),
         ("GPU", lambda: gpu.examine_gpu(probe.report(), gpu.ask_nvidia_smi())),
-        ("kernels", lambda: kernels.examine_kernels(canary)),
-        ("compiler", lambda: kernels.examine_compiler(compiler)),
-        ("isolation", lambda: isolation.examine_isolation(confinement.report())),
-        ("memory", lambda: machine.examine_memory(probe.report())),
+        (_("kernels"), lambda: kernels.examine_kernels(canary)),
+        (_("compiler"), lambda: kernels.examine_compiler(compiler)),
+        (_("isolation"), lambda: isolation.examine_isolation(confinement.report())),
+        (_("memory"), lambda: machine.examine_memory(probe.report())),
     ]
     try:
         return _collect([*before, *tried, *after])
@@ -62,12 +63,16 @@ def _collect(checks: Iterable[tuple[str, Check]]) -> list[DoctorFinding]:
         try:
             findings += check()
         except Exception as error:
-            problem = f"this check broke itself: {type(error).__name__}: {error}"
-            findings.append(DoctorFinding(name, NOTE, problem, "Report this line to the authors."))
+            problem = _("this check broke itself: {kind}: {error}").format(
+                kind=type(error).__name__, error=error
+            )
+            findings.append(
+                DoctorFinding(name, NOTE, problem, _("Report this line to the authors."))
+            )
     remedies: set[str] = set()
     for number, finding in enumerate(findings):
         if finding.remedy in remedies:
-            findings[number] = dataclasses.replace(finding, remedy="As said above.")
+            findings[number] = dataclasses.replace(finding, remedy=_("As said above."))
         elif finding.remedy:
             remedies.add(finding.remedy)
     return findings

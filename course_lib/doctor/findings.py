@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from course_lib.base.text import make_visible_line, wrap
+from course_lib.base.translation import gettext as _
 
 OK, NOTE, PROBLEM = "ok", "note", "problem"
 
@@ -33,6 +35,17 @@ def can_run(findings: Iterable[DoctorFinding]) -> bool:
     return all(finding.level != PROBLEM for finding in findings)
 
 
+def split_message(message: str) -> tuple[str, str]:
+    """Split an error's message into its first sentence, which is the problem, and the others, which
+    are the remedy."""
+    problem, *remedy = re.split(r"\. |。", message, maxsplit=1)
+    return problem, "".join(remedy)
+
+
+def _name(finding: DoctorFinding) -> str:
+    return _("{name}: {what}").format(name=finding.name, what=finding.what)
+
+
 def as_text(findings: Iterable[DoctorFinding], width: int = 110, details: bool = False) -> str:
     """Return what there is to do, one paragraph per finding with its remedy after an arrow below,
     then all facts in one, and the conclusion.
@@ -45,20 +58,18 @@ def as_text(findings: Iterable[DoctorFinding], width: int = 110, details: bool =
     lines = []
     for finding in findings:
         if finding.level != OK:
-            lines += wrap(f"{finding.name}: {finding.what}", width, marks[finding.level], "  ")
+            lines += wrap(_name(finding), width, marks[finding.level], "  ")
             lines += wrap(finding.remedy, width, "  → ", " " * 4)
     facts = [finding for finding in findings if finding.level == OK]
     if details:
-        paragraphs = [
-            "; ".join(filter(None, (f"{fact.name}: {fact.what}", fact.detail))) for fact in facts
-        ]
+        paragraphs = [_("; ").join(filter(None, (_name(fact), fact.detail))) for fact in facts]
     else:
-        paragraphs = ["; ".join(fact.what for fact in facts)]
+        paragraphs = [_("; ").join(fact.what for fact in facts)]
     for paragraph in paragraphs:
         lines += wrap(paragraph, width, "  ", "  ")
     conclusion = (
-        "The course can run here."
+        _("The course can run here.")
         if can_run(findings)
-        else "The course cannot run here yet. Follow the arrows below ✗, from the top."
+        else _("The course cannot run here yet. Follow the arrows below ✗, from the top.")
     )
     return "\n".join([*lines, *wrap(conclusion, width, "", "")])

@@ -8,6 +8,7 @@ import subprocess
 from dataclasses import dataclass
 
 from course_lib.base.installation import install_again, name_command
+from course_lib.base.translation import gettext as _
 from course_lib.doctor.findings import NOTE, OK, PROBLEM, DoctorFinding
 from course_lib.doctor.packages import find_other_package
 
@@ -41,15 +42,14 @@ def ask_nvidia_smi() -> list[Card] | str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return "nvidia-smi does not answer within 30 s"
+        return _("nvidia-smi does not answer within 30 s")
     except OSError as error:
-        return f"nvidia-smi cannot be started ({error.strerror})"
+        return _("nvidia-smi cannot be started ({reason})").format(reason=error.strerror)
     printed = (process.stdout + process.stderr).strip()
     if process.returncode != 0:
-        return (
-            next(iter(printed.splitlines()), "")
-            or f"nvidia-smi ended with exit code {process.returncode}"
-        )
+        return next(iter(printed.splitlines()), "") or _(
+            "nvidia-smi ended with exit code {code}"
+        ).format(code=process.returncode)
     rows = [
         [field.strip() for field in line.split(",")]
         for line in process.stdout.splitlines()
@@ -71,20 +71,28 @@ def examine_gpu(probe: dict, cards: list[Card] | str) -> list[DoctorFinding]:
         name = "triton" if torch_ok else "torch"
         shadowing = find_other_package()
         remedy = (
-            f"`unset PYTHONPATH`, or move {shadowing} away: it stands before the installed package"
-            " of that name."
+            _(
+                "`unset PYTHONPATH`, or move {shadowing} away: it stands before the installed"
+                " package of that name."
+            ).format(shadowing=shadowing)
             if shadowing
             else install_again()
         )
-        findings.append(DoctorFinding(name, PROBLEM, f"does not import: {probe['crash']}", remedy))
+        findings.append(
+            DoctorFinding(
+                name, PROBLEM, _("does not import: {crash}").format(crash=probe["crash"]), remedy
+            )
+        )
     if isinstance(cards, str):
         findings.append(
             DoctorFinding(
                 "GPU",
                 NOTE,
-                f"the GPU's driver does not work: {cards}",
-                "Restart the machine; if that does not help, install the driver again. CPU mode"
-                " works meanwhile.",
+                _("the GPU's driver does not work: {cards}").format(cards=cards),
+                _(
+                    "Restart the machine; if that does not help, install the driver again. CPU "
+                    "mode works meanwhile."
+                ),
             )
         )
         cards = []
@@ -94,42 +102,58 @@ def examine_gpu(probe: dict, cards: list[Card] | str) -> list[DoctorFinding]:
         return [*findings, *_describe_usable(probe)]
     if not cards:
         if not findings:
-            findings.append(DoctorFinding("GPU", OK, "no GPU: kernels run in Triton's interpreter"))
+            findings.append(
+                DoctorFinding("GPU", OK, _("no GPU: kernels run in Triton's interpreter"))
+            )
         return findings
     card = cards[0]
-    card_text = f"{card.name} is here (driver {card.driver})"
+    card_text = _("{name} is here (driver {driver})").format(name=card.name, driver=card.driver)
     cuda = probe.get("cuda")
     if not cuda:
-        remedy = (
-            "Unset PIP_EXTRA_INDEX_URL and PIP_INDEX_URL if they name PyTorch's CPU index, then "
-            f"`TORCH=cuda {name_command('env')}`. CPU mode works meanwhile."
-        )
-        return [
-            *findings,
-            DoctorFinding(
-                "GPU", NOTE, f"{card_text}, but torch {version} is a build without CUDA", remedy
-            ),
-        ]
-    needed = OLDEST_DRIVER.get(int(cuda.split(".")[0]))
-    if needed is not None and _read_major(card.driver) < needed:
-        remedy = f"Install driver {needed} or newer. CPU mode works meanwhile."
+        remedy = _(
+            "Unset PIP_EXTRA_INDEX_URL and PIP_INDEX_URL if they name PyTorch's CPU "
+            "index, then `TORCH=cuda {command}`. CPU mode works meanwhile."
+        ).format(command=name_command("env"))
         return [
             *findings,
             DoctorFinding(
                 "GPU",
                 NOTE,
-                f"{card_text}, too old for torch {version}, which is built for CUDA {cuda}",
+                _("{card_text}, but torch {version} is a build without CUDA").format(
+                    card_text=card_text, version=version
+                ),
                 remedy,
             ),
         ]
-    why = probe.get("warning") or "PyTorch gives no reason"
-    remedy = (
-        "In a container, start it with the GPU (`docker run --gpus all`). Otherwise restart the"
-        " machine. CPU mode works meanwhile."
+    needed = OLDEST_DRIVER.get(int(cuda.split(".")[0]))
+    if needed is not None and _read_major(card.driver) < needed:
+        remedy = _("Install driver {needed} or newer. CPU mode works meanwhile.").format(
+            needed=needed
+        )
+        return [
+            *findings,
+            DoctorFinding(
+                "GPU",
+                NOTE,
+                _(
+                    "{card_text}, too old for torch {version}, which is built for CUDA {cuda}"
+                ).format(card_text=card_text, version=version, cuda=cuda),
+                remedy,
+            ),
+        ]
+    why = probe.get("warning") or _("PyTorch gives no reason")
+    remedy = _(
+        "In a container, start it with the GPU (`docker run --gpus all`). Otherwise "
+        "restart the machine. CPU mode works meanwhile."
     )
     return [
         *findings,
-        DoctorFinding("GPU", NOTE, f"{card_text}, but PyTorch cannot use it: {why}", remedy),
+        DoctorFinding(
+            "GPU",
+            NOTE,
+            _("{card_text}, but PyTorch cannot use it: {why}").format(card_text=card_text, why=why),
+            remedy,
+        ),
     ]
 
 
@@ -140,14 +164,25 @@ def _describe_usable(probe: dict) -> list[DoctorFinding]:
             DoctorFinding(
                 "GPU",
                 NOTE,
-                f"{name} through ROCm; the course is tested on NVIDIA GPUs only",
-                "`export COURSE_DEVICE=cpu` if kernels fail.",
+                _("{name} through ROCm; the course is tested on NVIDIA GPUs only").format(
+                    name=name
+                ),
+                _("`export COURSE_DEVICE=cpu` if kernels fail."),
             )
         ]
-    card_text = f"{name}, compute capability {major}.{minor}, CUDA {probe['cuda']}"
+    card_text = _("{name}, compute capability {major}.{minor}, CUDA {cuda}").format(
+        name=name, major=major, minor=minor, cuda=probe["cuda"]
+    )
     if major < 8:
-        remedy = "`export COURSE_DEVICE=cpu` if kernels fail."
-        return [DoctorFinding("GPU", NOTE, f"{card_text}: Triton supports 8.0 and newer", remedy)]
+        remedy = _("`export COURSE_DEVICE=cpu` if kernels fail.")
+        return [
+            DoctorFinding(
+                "GPU",
+                NOTE,
+                _("{card_text}: Triton supports 8.0 and newer").format(card_text=card_text),
+                remedy,
+            )
+        ]
     return [DoctorFinding("GPU", OK, card_text)]
 
 

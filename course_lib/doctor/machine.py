@@ -10,7 +10,8 @@ from pathlib import Path
 
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.doctor.findings import NOTE, OK, PROBLEM, DoctorFinding
+from course_lib.base.translation import gettext as _
+from course_lib.doctor.findings import NOTE, OK, PROBLEM, DoctorFinding, split_message
 
 GB = 1000**3
 
@@ -20,17 +21,19 @@ def examine_system() -> list[DoctorFinding]:
     if name != "Linux":
         return [
             DoctorFinding(
-                "system",
+                _("system"),
                 PROBLEM,
-                f"this is {name}, and there is no Triton for it",
-                "Take WSL, the dev container or a hosted notebook"
+                _("this is {name}, and there is no Triton for it").format(name=name),
+                _("Take WSL, the dev container or a hosted notebook")
                 + ("." if paths.is_installed() else ': docs/setup.md, "Other systems".'),
             )
         ]
-    system_text = f"Linux, {platform.machine()}, {os.cpu_count()} cores"
+    system_text = _("Linux, {machine}, {cores} cores").format(
+        machine=platform.machine(), cores=os.cpu_count()
+    )
     if "microsoft" in platform.release().lower():
-        system_text += ", under WSL"
-    return [DoctorFinding("system", OK, system_text)]
+        system_text += _(", under WSL")
+    return [DoctorFinding(_("system"), OK, system_text)]
 
 
 def examine_memory(probe: dict) -> list[DoctorFinding]:
@@ -44,23 +47,30 @@ def examine_memory(probe: dict) -> list[DoctorFinding]:
     if free < 2 * GB:
         findings.append(
             DoctorFinding(
-                "memory",
+                _("memory"),
                 NOTE,
-                f"{free / GB:.1f} GB available; grading starts a process of about 1 GB beside the"
-                " notebook's",
-                "Close other programs or notebooks.",
+                _(
+                    "{free:.1f} GB available; grading starts a process of about 1 GB beside the "
+                    "notebook's"
+                ).format(free=free / GB),
+                _("Close other programs or notebooks."),
             )
         )
     if "gpu_free" in probe:
         gpu_free, gpu_total = probe["gpu_free"] / GB, probe["gpu_total"] / GB
-        memory_text = f"{gpu_free:.1f} of {gpu_total:.1f} GB available on the GPU"
+        memory_text = _("{gpu_free:.1f} of {gpu_total:.1f} GB available on the GPU").format(
+            gpu_free=gpu_free, gpu_total=gpu_total
+        )
         if gpu_free < 2:
             findings.append(
                 DoctorFinding(
-                    "GPU memory",
+                    _("GPU memory"),
                     NOTE,
                     memory_text,
-                    "`nvidia-smi` lists who holds it; shut down notebooks that you no longer need.",
+                    _(
+                        "`nvidia-smi` lists who holds it; shut down notebooks that you no longer "
+                        "need."
+                    ),
                 )
             )
     return findings
@@ -79,18 +89,20 @@ def _read_container_limit(root: Path = Path("/sys/fs/cgroup")) -> int | None:
 
 def examine_disk() -> list[DoctorFinding]:
     free = shutil.disk_usage(paths.find_folder() or Path.cwd()).free
-    disk_text = f"{free / GB:.1f} GB free here"
+    disk_text = _("{free:.1f} GB free here").format(free=free / GB)
     if free < GB / 10:
         return [
             DoctorFinding(
-                "disk",
+                _("disk"),
                 PROBLEM,
                 disk_text,
-                "Free at least 1 GB: your work cannot be saved on a full disk.",
+                _("Free at least 1 GB: your work cannot be saved on a full disk."),
             )
         ]
     if free < GB:
-        return [DoctorFinding("disk", NOTE, disk_text, "Free at least 1 GB before you go on.")]
+        return [
+            DoctorFinding(_("disk"), NOTE, disk_text, _("Free at least 1 GB before you go on."))
+        ]
     return []
 
 
@@ -100,8 +112,8 @@ def examine_folder(can_check: bool) -> list[DoctorFinding]:
     try:
         paths.exercises()
     except CourseError as nowhere:
-        problem, _, remedy = str(nowhere).partition(". ")
-        return [DoctorFinding("course folder", NOTE if can_check else PROBLEM, problem, remedy)]
+        problem, remedy = split_message(str(nowhere))
+        return [DoctorFinding(_("course folder"), NOTE if can_check else PROBLEM, problem, remedy)]
     return []
 
 
@@ -115,24 +127,28 @@ def examine_files() -> list[DoctorFinding]:
     if not folder.is_dir():
         findings.append(
             DoctorFinding(
-                "your exercises",
+                _("your exercises"),
                 PROBLEM,
-                f"there is no folder {paths.shown(folder)}",
+                _("there is no folder {folder}").format(folder=paths.shown(folder)),
                 (
-                    f"`course init {paths.find_folder()}` writes what is missing."
+                    _("`course init {folder}` writes what is missing.").format(
+                        folder=paths.find_folder()
+                    )
                     if paths.is_installed()
-                    else "Take a full copy of the course; authors:"
-                    " `python -m course_lib.authoring.exercises`."
+                    else _(
+                        "Take a full copy of the course; authors: `python -m "
+                        "course_lib.authoring.exercises`."
+                    )
                 ),
             )
         )
     else:
-        findings += _examine_writable("your exercises", folder)
+        findings += _examine_writable(_("your exercises"), folder)
     state = paths.state()
     existing = state
     while not existing.exists():  # the folder is made with the first verdict
         existing = existing.parent
-    findings += _examine_writable("your progress", existing, state)
+    findings += _examine_writable(_("your progress"), existing, state)
     return findings
 
 
@@ -144,12 +160,17 @@ def _examine_writable(
         with tempfile.TemporaryFile(dir=folder):
             return []
     except OSError as error:
-        remedy = (
-            f'Give the folder to yourself: `sudo chown -R "$USER" {folder}`, or copy the course to'
-            " a folder of your own."
-        )
+        remedy = _(
+            'Give the folder to yourself: `sudo chown -R "$USER" {folder}`, or copy the '
+            "course to a folder of your own."
+        ).format(folder=folder)
         return [
             DoctorFinding(
-                name, PROBLEM, f"{folder_name} cannot be written ({error.strerror})", remedy
+                name,
+                PROBLEM,
+                _("{folder_name} cannot be written ({reason})").format(
+                    folder_name=folder_name, reason=error.strerror
+                ),
+                remedy,
             )
         ]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from course_lib.base import paths, runtime
 from course_lib.base.installation import find_version, install_again
+from course_lib.base.translation import gettext as _
 from course_lib.doctor.findings import NOTE, OK, PROBLEM, DoctorFinding
 
 # a release candidate is older: Triton's compiler crashes with 3.11.0rc1
@@ -42,20 +43,23 @@ def examine_python() -> list[DoctorFinding]:
             DoctorFinding(
                 "Python",
                 PROBLEM,
-                f"{version}; the course needs 3.11.0 or newer, and no release candidate of it",
+                _(
+                    "{version}; the course needs 3.11.0 or newer, and no release candidate of it"
+                ).format(version=version),
                 _name_other_python(),
             )
         ]
-    return [DoctorFinding("Python", OK, version, detail=f"in {sys.prefix}")]
+    return [DoctorFinding("Python", OK, version, detail=_("in {folder}").format(folder=sys.prefix))]
 
 
 def _name_other_python() -> str:
     if paths.is_installed():
-        return (
-            "Install the course for Python 3.12 (`python3.12 -m pip install norm-kernels-course`);"
-            " in the course folder `rm -r .venv`, then `course env`."
+        return _(
+            "Install the course for Python 3.12 (`python3.12 -m pip install "
+            "norm-kernels-course`); in the course folder `rm -r .venv`, then `course "
+            "env`."
         )
-    return "`make lab PYTHON=python3.12` makes the environment with another Python."
+    return _("`make lab PYTHON=python3.12` makes the environment with another Python.")
 
 
 def list_missing() -> list[str]:
@@ -83,16 +87,22 @@ def examine_packages() -> list[DoctorFinding]:
         # without a course folder the missing folder is the problem
         level = NOTE if paths.find_folder() is None else PROBLEM
         problem = f"not installed: {', '.join(missing)}"
-        return [DoctorFinding("packages", level, problem, install_again())]
+        return [DoctorFinding(_("packages"), level, problem, install_again())]
     untested = [
-        f"{name} {have} ({tested[normalise(name)]} was tested)"
+        _("{name} {have} ({tested} was tested)").format(
+            name=name, have=have, tested=tested[normalise(name)]
+        )
         for name in NEEDED
         if name not in ("torch", "triton")
         and (have := find_version(name))
         and have.split("+")[0] != tested.get(normalise(name), have)
     ]
     return (
-        [DoctorFinding("packages", NOTE, f"other versions: {', '.join(untested)}", install_again())]
+        [
+            DoctorFinding(
+                _("packages"), NOTE, f"other versions: {', '.join(untested)}", install_again()
+            )
+        ]
         if untested
         else []
     )
@@ -109,24 +119,34 @@ def examine_pair() -> list[DoctorFinding]:
     if required is not None and required != triton:
         return [
             DoctorFinding(
-                "torch and triton",
+                _("torch and triton"),
                 PROBLEM,
-                f"{versions}: this torch asks for triton {required}",
+                _("{versions}: this torch asks for triton {required}").format(
+                    versions=versions, required=required
+                ),
                 install_again(),
             )
         ]
     minors = (_read_minor(torch), _read_minor(triton))
     if minors not in TESTED_PAIRS:
-        tested = " or ".join(f"torch {a} with triton {b}" for a, b in TESTED_PAIRS)
+        tested = " or ".join(
+            _("torch {a} with triton {b}").format(a=a, b=b) for a, b in TESTED_PAIRS
+        )
         return [
             DoctorFinding(
-                "torch and triton",
+                _("torch and triton"),
                 NOTE,
-                f"{versions}: not a tested pair (tested: {tested})",
+                _("{versions}: not a tested pair (tested: {tested})").format(
+                    versions=versions, tested=tested
+                ),
                 install_again(),
             )
         ]
-    return [DoctorFinding("torch and triton", OK, f"{versions}, a tested pair")]
+    return [
+        DoctorFinding(
+            _("torch and triton"), OK, _("{versions}, a tested pair").format(versions=versions)
+        )
+    ]
 
 
 def _find_triton_of_torch() -> str | None:
@@ -170,37 +190,41 @@ def examine_settings() -> list[DoctorFinding]:
     if device.lower() in ("cpu", "gpu"):
         findings.append(
             DoctorFinding(
-                "settings",
+                _("settings"),
                 NOTE,
-                f"COURSE_DEVICE={device} forces {device.upper()} mode",
-                "`unset COURSE_DEVICE` lets the course choose.",
+                _("COURSE_DEVICE={device} forces {mode} mode").format(
+                    device=device, mode=device.upper()
+                ),
+                _("`unset COURSE_DEVICE` lets the course choose."),
             )
         )
     if interpret and runtime.interpreter_was_asked_for():
         effect = (
-            "the course goes by COURSE_DEVICE"
+            _("the course goes by COURSE_DEVICE")
             if device
             else (
-                "it forces CPU mode"
+                _("it forces CPU mode")
                 if interpret.lower() in _TRUE
-                else "it has no effect on the course"
+                else _("it has no effect on the course")
             )
         )
         findings.append(
             DoctorFinding(
-                "settings",
+                _("settings"),
                 NOTE,
-                f"TRITON_INTERPRET={interpret} is set; {effect}",
-                "`unset TRITON_INTERPRET` lets the course choose.",
+                _("TRITON_INTERPRET={interpret} is set; {effect}").format(
+                    interpret=interpret, effect=effect
+                ),
+                _("`unset TRITON_INTERPRET` lets the course choose."),
             )
         )
     if visible is not None and visible.strip() in ("", "-1"):
         findings.append(
             DoctorFinding(
-                "settings",
+                _("settings"),
                 NOTE,
-                f"CUDA_VISIBLE_DEVICES={visible!r} hides every GPU",
-                "`unset CUDA_VISIBLE_DEVICES` shows them again.",
+                _("CUDA_VISIBLE_DEVICES={visible!r} hides every GPU").format(visible=visible),
+                _("`unset CUDA_VISIBLE_DEVICES` shows them again."),
             )
         )
     return findings

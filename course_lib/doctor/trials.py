@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from course_lib.base import paths
+from course_lib.base.translation import gettext as _
 from course_lib.base.worker import Worker, WorkerCommand, WorkerDied, WorkerTimeout
 
 PROBE = """
@@ -96,13 +97,13 @@ class Trial:
                     facts.update(json.loads(line))
         except WorkerTimeout as late:
             self.errors = late.printed
-            facts["crash"] = f"no answer within {self.seconds:g} s"
+            facts["crash"] = _("no answer within {seconds:g} s").format(seconds=self.seconds)
         except WorkerDied as died:
             self.errors = died.printed
             if died.code is None or died.code < 0:
-                facts["crash"] = f"its process {died}"
+                facts["crash"] = _("its process {died}").format(died=died)
             elif died.code > 0:
-                facts["crash"] = died.last_line or f"its process {died}"
+                facts["crash"] = died.last_line or _("its process {died}").format(died=died)
         return facts
 
 

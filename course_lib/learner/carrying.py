@@ -15,6 +15,8 @@ from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import keep_copy, read_plain_file, write_atomic
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
 from course_lib.catalog.texts import find_file
 from course_lib.learner import progress, workspace
 
@@ -30,8 +32,10 @@ def pack(file: Path = paths.WORK) -> str:
     """
     if file.exists():
         raise CourseError(
-            f"{paths.shown(file)} is there already, and stays as it is. Name another file, or"
-            " remove it first."
+            _(
+                "{file} is there already, and stays as it is. Name another file, or remove it"
+                " first."
+            ).format(file=paths.shown(file))
         )
     worked = [
         find_file(exercise)
@@ -41,8 +45,10 @@ def pack(file: Path = paths.WORK) -> str:
     records = progress.file() if progress.file().exists() else None
     if not worked and records is None:
         raise CourseError(
-            f"there is no work to carry yet: no exercise in {paths.shown(paths.exercises())} was"
-            " changed, and nothing was checked."
+            _(
+                "there is no work to carry yet: no exercise in {folder} was changed, and "
+                "nothing was checked."
+            ).format(folder=paths.shown(paths.exercises()))
         )
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -51,8 +57,8 @@ def pack(file: Path = paths.WORK) -> str:
         if records is not None:
             archive.writestr(_PROGRESS, records.read_bytes())
     write_atomic(file, packed.getvalue())
-    held = [path.name for path in worked] + ["your progress"] * (records is not None)
-    return f"{paths.shown(file)} holds {', '.join(held)}."
+    held = [path.name for path in worked] + [_("your progress")] * (records is not None)
+    return _("{file} holds {files}.").format(file=paths.shown(file), files=", ".join(held))
 
 
 def unpack(file: Path = paths.WORK) -> list[str]:
@@ -68,12 +74,15 @@ def unpack(file: Path = paths.WORK) -> list[str]:
     files, ignored = _read(file)
     if not files:
         raise CourseError(
-            f"{paths.shown(file)} holds no work of this course: no exercises/exNN_*.py and no"
-            f" {_PROGRESS}."
+            _(
+                "{file} holds no work of this course: no exercises/exNN_*.py and no {progress}."
+            ).format(file=paths.shown(file), progress=_PROGRESS)
         )
     # raises before anything is changed
     records = progress.parse(files.pop(_PROGRESS)) if _PROGRESS in files else None
-    notes = [f"{name} is no part of your work, and was left out." for name in ignored]
+    notes = [
+        _("{name} is no part of your work, and was left out.").format(name=name) for name in ignored
+    ]
     for exercise in catalog.exercises().values():
         path = find_file(exercise)
         data = files.get(f"exercises/{path.name}")
@@ -82,12 +91,16 @@ def unpack(file: Path = paths.WORK) -> list[str]:
         copy = keep_copy(path, paths.state() / "kept") if workspace.has_work(exercise) else None
         write_atomic(path, data)
         notes.append(
-            f"{paths.shown(path)} is from the zip."
-            + (f" Yours is kept as {paths.shown(copy)}." if copy else "")
+            join_sentences(
+                _("{file} is from the zip.").format(file=paths.shown(path)),
+                _("Yours is kept as {copy}.").format(copy=paths.shown(copy)) if copy else "",
+            )
         )
     if records is not None:
         notes.append(
-            f"Records of progress that were taken from the zip: {progress.take_over(records)}."
+            _("Records of progress that were taken from the zip: {count}.").format(
+                count=progress.take_over(records)
+            )
         )
     return notes
 
@@ -111,11 +124,14 @@ def _read(file: Path) -> tuple[dict[str, bytes], list[str]]:
                     ignored.append(info.filename)
     except (zipfile.BadZipFile, EOFError, ValueError, RuntimeError, NotImplementedError) as problem:
         raise CourseError(
-            f"{paths.shown(file)} cannot be read as a zip ({problem}). Nothing was changed."
+            _("{file} cannot be read as a zip ({problem}). Nothing was changed.").format(
+                file=paths.shown(file), problem=problem
+            )
         ) from problem
     if large := [name for name, data in files.items() if len(data) > _MOST_BYTES]:
         raise CourseError(
-            f"{large[0]} in {paths.shown(file)} is larger than {_MOST_BYTES >> 20} MB. Nothing was"
-            " changed."
+            _("{name} in {file} is larger than {most} MB. Nothing was changed.").format(
+                name=large[0], file=paths.shown(file), most=_MOST_BYTES >> 20
+            )
         )
     return files, ignored

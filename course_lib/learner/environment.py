@@ -15,6 +15,7 @@ from course_lib.base import paths
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.installation import find_python, find_version
 from course_lib.base.paths import DISTRIBUTION
+from course_lib.base.translation import gettext as _
 
 _NEEDED = re.compile(r"""([A-Za-z0-9._-]+).*;\s*extra\s*==\s*['"]lab['"]""")
 
@@ -40,7 +41,7 @@ def make_environment(folder: Path) -> Path:
     command = [sys.executable, str(paths.FILES / "tools" / "bootstrap.py")]
     if subprocess.run(command, env=os.environ | settings, check=False).returncode:
         raise EnvironmentFault(
-            "the environment was not made: the reason is above. The same command starts again."
+            _("the environment was not made: the reason is above. The same command starts again.")
         )
     python = find_python(folder)
     assert python is not None, "the set-up ended well"
@@ -59,9 +60,10 @@ def complete_this_environment() -> None:
     command = [sys.executable, "-m", "pip", "install", "--quiet", *pins, *missing]
     if subprocess.run(command, check=False).returncode:
         raise EnvironmentFault(
-            f"pip could not install what {sys.executable} lacks ({', '.join(missing)}): its words"
-            " are above. Without `--newest`, `course lab` makes an environment with pinned"
-            " versions."
+            _(
+                "pip could not install what {python} lacks ({packages}): its words are above."
+                " Without `--newest`, `course lab` makes an environment with pinned versions."
+            ).format(python=sys.executable, packages=", ".join(missing))
         )
 
 
@@ -86,7 +88,10 @@ def upgrade_package() -> bool:
     ]
     if subprocess.run(command, check=False).returncode:
         raise EnvironmentFault(
-            "pip could not fetch a newer course: its words are above. Your files are as they were."
+            _(
+                "pip could not fetch a newer course: its words are above. Your files are as "
+                "they were."
+            )
         )
     return True
 

@@ -18,7 +18,8 @@ from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import keep_copy, write_atomic
-from course_lib.catalog.texts import make_learners_text
+from course_lib.base.translation import gettext as _
+from course_lib.catalog.texts import find_file, is_unsolved, make_learners_text
 
 # further files of the folder, by their names in FILES
 _ALSO = ("AGENTS.md", "docs/commands.md", "docs/cpu-mode.md", "docs/kernels.md", "docs/security.md")
@@ -55,7 +56,11 @@ def make(folder: Path, renew: bool = False) -> list[str]:
             copy = keep_copy(path, folder / ".course" / "kept", datetime.now())
             write_atomic(path, data)
             given_hashes[name] = now
-            notes.append(f"{name}: new version; yours is kept as {copy.relative_to(folder)}")
+            notes.append(
+                _("{name}: new version; yours is kept as {copy}").format(
+                    name=name, copy=copy.relative_to(folder)
+                )
+            )
         else:
             given_hashes[name] = before
             command = (
@@ -63,13 +68,33 @@ def make(folder: Path, renew: bool = False) -> list[str]:
                 if name.startswith("exercises/")
                 else "`course update`"
             )
-            notes.append(f"{name}: yours, as it was; the course has a new one, {command} takes it")
+            notes.append(
+                _("{name}: yours, as it was; the course has a new one, {command} takes it").format(
+                    name=name, command=command
+                )
+            )
     (folder / ".course").mkdir(exist_ok=True)
-    write_atomic(
-        folder / paths.MARKER,
-        json.dumps({"version": course_lib.__version__, "given": given_hashes}, indent=1) + "\n",
-    )
+    _write_marker(folder, given_hashes)
     return notes
+
+
+def translate_exercises(folder: Path) -> None:
+    """Write each exercise of a course folder or a checkout that is unsolved in another language in
+    the chosen one. A file that the learner changed stays.
+
+    Raises: OSError if a file cannot be written.
+    """
+    given_hashes = _read_marker(folder)
+    for exercise in catalog.exercises().values():
+        path, data = find_file(exercise), make_learners_text(exercise).encode()
+        if not path.is_file() or path.is_symlink() or path.read_bytes() == data:
+            continue
+        if is_unsolved(exercise, path.read_bytes()):
+            write_atomic(path, data)
+            if given_hashes is not None:
+                given_hashes[f"exercises/{path.name}"] = _hash(path)
+    if given_hashes is not None:
+        _write_marker(folder, given_hashes)
 
 
 def _list_files() -> Iterator[tuple[str, bytes]]:
@@ -106,27 +131,42 @@ def _read_marker(folder: Path) -> dict[str, str] | None:
         return {}
 
 
+def _write_marker(folder: Path, given_hashes: dict[str, str]) -> None:
+    write_atomic(
+        folder / paths.MARKER,
+        json.dumps({"version": course_lib.__version__, "given": given_hashes}, indent=1) + "\n",
+    )
+
+
 def _require_free(folder: Path) -> None:
     """Raise CourseError unless ``folder`` is absent, empty, or a course folder whose ``.course``
     was removed."""
     if folder.exists() and not folder.is_dir():
         raise CourseError(
-            f"{folder} is no folder. Name one that is not there yet, or an empty one."
+            _("{folder} is no folder. Name one that is not there yet, or an empty one.").format(
+                folder=folder
+            )
         )
     around = next((place for place in folder.parents if (place / paths.MARKER).is_file()), None)
     if around is not None:
         raise CourseError(
-            f"{folder} lies in the course folder {around}, which is ready: `cd {around}`, then"
-            " `course lab`."
+            _(
+                "{folder} lies in the course folder {around}, which is ready: `cd {around}`, "
+                "then `course lab`."
+            ).format(folder=folder, around=around)
         )
     if (folder / "course_command.py").exists():
         raise CourseError(
-            f"{folder} is a checkout of the course, with an environment of its own: give the"
-            " command `make lab` there."
+            _(
+                "{folder} is a checkout of the course, with an environment of its own: give "
+                "the command `make lab` there."
+            ).format(folder=folder)
         )
     is_course = any((folder / "exercises").glob("ex[0-9][0-9]*.py"))
     if folder.exists() and any(folder.iterdir()) and not is_course:
         raise CourseError(
-            f"{folder} holds other files and is no course folder. Name a folder that is not there"
-            " yet, or an empty one."
+            _(
+                "{folder} holds other files and is no course folder. Name a folder that is "
+                "not there yet, or an empty one."
+            ).format(folder=folder)
         )

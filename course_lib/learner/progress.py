@@ -21,6 +21,7 @@ from course_lib.base.errors import CourseError
 from course_lib.base.files import keep_copy, lock_file, write_atomic
 from course_lib.base.plain import decode
 from course_lib.base.text import shorten
+from course_lib.base.translation import gettext as _
 from course_lib.grading.verdict import (
     EXIT_CODES,
     GRADER_FAULT,
@@ -228,7 +229,9 @@ def parse(data: bytes) -> _Kept:
         return _parse_text(data.decode())
     except _UNREADABLE as broken:
         raise CourseError(
-            f"the progress in it cannot be read ({broken}). Nothing was changed."
+            _("the progress in it cannot be read ({error}). Nothing was changed.").format(
+                error=broken
+            )
         ) from broken
 
 

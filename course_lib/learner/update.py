@@ -12,10 +12,13 @@ import subprocess
 from datetime import datetime
 from pathlib import Path
 
+from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import keep_copy, write_atomic
+from course_lib.base.translation import gettext as _
 from course_lib.catalog.exercise import STEM
+from course_lib.catalog.texts import is_unsolved
 
 _MINE = ("exercises", "notebooks")
 
@@ -28,22 +31,30 @@ def update(root: Path = paths.ROOT) -> list[str]:
     """
     if not (root / ".git").exists():
         raise CourseError(
-            f"{root} is no git checkout, so it cannot be updated in place. Download the course anew"
-            " and copy your exercises/ over."
+            _(
+                "{root} is no git checkout, so it cannot be updated in place. Download the "
+                "course anew and copy your exercises/ over."
+            ).format(root=root)
         )
     changed = sorted({*_list_tracked_changes(root, "HEAD"), *_list_run(root)})
     if foreign := [name for name in changed if Path(name).parts[0] not in _MINE]:
         raise CourseError(
-            f"these files of the course itself were changed: {', '.join(foreign)}. Commit them, or"
-            " `git restore` them, then update again."
+            _(
+                "these files of the course itself were changed: {files}. Commit them, or `git"
+                " restore` them, then update again."
+            ).format(files=", ".join(foreign))
         )
     if (obstacle := _find_no_upstream(root)) is not None:
-        raise CourseError(f"{obstacle} Your files are as they were.")
+        raise CourseError(_("{obstacle} Your files are as they were.").format(obstacle=obstacle))
     before = _git(root, "rev-parse", "HEAD").strip()
     now = datetime.now()
-    data_by_name = {name: (root / name).read_bytes() for name in changed if (root / name).exists()}
+    data_by_name = {
+        name: (root / name).read_bytes()
+        for name in changed
+        if (root / name).exists() and not _is_unsolved(root / name)
+    }
     copies = {name: keep_copy(root / name, root / ".course" / "kept", now) for name in data_by_name}
-    deleted = [name for name in changed if name not in data_by_name]
+    deleted = [name for name in changed if not (root / name).exists()]
     tracked = set(_git(root, "ls-tree", "-r", "-z", "--name-only", "HEAD").split("\0"))
     try:
         # HEAD has no version of a file that was only added to the index
@@ -59,14 +70,25 @@ def update(root: Path = paths.ROOT) -> list[str]:
         for name, data in data_by_name.items()
     ]
     notes += [
-        f"{name}: was deleted; it is the course's again"
+        _("{name}: was deleted; it is the course's again").format(name=name)
         for name in deleted
         if (root / name).exists()
     ]
     notes.append(
-        f"{len(moved)} files of the course changed." if moved else "The course is up to date."
+        _("{count} files of the course changed.").format(count=len(moved))
+        if moved
+        else _("The course is up to date.")
     )
     return notes
+
+
+def _is_unsolved(path: Path) -> bool:
+    """Return True for an exercise that nobody began. It differs from git's version by its language,
+    and the next `course lab` writes it in that language again."""
+    return any(
+        path.stem == exercise.file and is_unsolved(exercise, path.read_bytes())
+        for exercise in catalog.exercises().values()
+    )
 
 
 def _give_back(root: Path, name: str, data: bytes, moved: bool, copy: Path) -> str:
@@ -75,16 +97,22 @@ def _give_back(root: Path, name: str, data: bytes, moved: bool, copy: Path) -> s
     renewed = moved and (root / name).exists()
     if (now_called := None if renewed else _find_renumbered(root / name)) is not None:
         write_atomic(now_called, data)
-        return f"{name}: yours, as it was; the course calls it {now_called.relative_to(root)} now"
+        return _("{name}: yours, as it was; the course calls it {new_name} now").format(
+            name=name, new_name=now_called.relative_to(root)
+        )
     if renewed and name.endswith(".ipynb"):
-        return f"{name}: new version; yours is kept as {paths.shown(copy)}"
+        return _("{name}: new version; yours is kept as {copy}").format(
+            name=name, copy=paths.shown(copy)
+        )
     write_atomic(root / name, data)
     note = (
-        f"; the course has a new one, `course reset {Path(name).stem[2:5]}` takes it"
+        _("; the course has a new one, `course reset {id}` takes it").format(
+            id=Path(name).stem[2:5]
+        )
         if renewed
         else ""
     )
-    return f"{name}: yours, as it was{note}"
+    return _("{name}: yours, as it was{note}").format(name=name, note=note)
 
 
 def _find_no_upstream(root: Path) -> str | None:
@@ -93,23 +121,25 @@ def _find_no_upstream(root: Path) -> str | None:
     branch = _ask_git(root, "symbolic-ref", "--quiet", "--short", "HEAD")
     remotes = _git(root, "remote").split()
     if not branch:
-        return (
-            "this clone stands on a single commit and on no branch, so there is nothing to update"
-            " it from. `git branch -a` lists the branches, `git switch NAME` takes one (`main`,"
-            " most often); then update again."
+        return _(
+            "this clone stands on a single commit and on no branch, so there is nothing "
+            "to update it from. `git branch -a` lists the branches, `git switch NAME` "
+            "takes one (`main`, most often); then update again."
         )
     if not remotes:
-        return (
-            "this clone does not know where it came from. `git remote add origin ADDRESS`, with"
-            " the address from which you got the course, then `git fetch origin` and `git branch"
-            f" --set-upstream-to=origin/{branch}` tell it; then update again."
-        )
+        return _(
+            "this clone does not know where it came from. `git remote add origin "
+            "ADDRESS`, with the address from which you got the course, then `git fetch "
+            "origin` and `git branch --set-upstream-to=origin/{branch}` tell it; then "
+            "update again."
+        ).format(branch=branch)
     if not _ask_git(root, "rev-parse", "--abbrev-ref", "--symbolic-full-name", "@{upstream}"):
-        return (
-            f"the branch {branch} is yours alone: git does not know which branch of {remotes[0]} it"
-            " follows. `git switch main` goes back to the course's own, or `git branch"
-            f" --set-upstream-to={remotes[0]}/main` has {branch} follow it; then update again."
-        )
+        return _(
+            "the branch {branch} is yours alone: git does not know which branch of "
+            "{remote} it follows. `git switch main` goes back to the course's own, or "
+            "`git branch --set-upstream-to={remote}/main` has {branch} follow it; then"
+            " update again."
+        ).format(branch=branch, remote=remotes[0])
     return None
 
 
@@ -173,8 +203,11 @@ def _git(root: Path, *arguments: str) -> str:
     process = _run_git(root, *arguments)
     if process.returncode:
         raise CourseError(
-            f"{_explain(root, arguments, process.stderr.strip() or process.stdout.strip())} Your"
-            " files are as they were."
+            _("{explanation} Your files are as they were.").format(
+                explanation=_explain(
+                    root, arguments, process.stderr.strip() or process.stdout.strip()
+                )
+            )
         )
     return process.stdout
 
@@ -187,17 +220,17 @@ def _explain(root: Path, arguments: tuple[str, ...], git_output: str) -> str:
         or git_output
     )
     if "fast-forward" in git_output or "divergent" in git_output:
-        return (
-            "this clone has commits of its own, so the new course cannot just follow. `git log"
-            " @{upstream}..` lists them, `git rebase @{upstream}` puts them after the new ones;"
-            " then update again."
+        return _(
+            "this clone has commits of its own, so the new course cannot just follow. "
+            "`git log @{upstream}..` lists them, `git rebase @{upstream}` puts them after"
+            " the new ones; then update again."
         )
     if "could not read from remote" in git_output.lower() or "unable to access" in git_output:
         address = _ask_git(root, "remote", "get-url", "origin") or "its address"
-        return (
-            f"{address} cannot be reached, from which this clone gets the course ({fatal}). Look at"
-            " the network and at the address (`git remote -v`)."
-        )
+        return _(
+            "{address} cannot be reached, from which this clone gets the course "
+            "({fatal}). Look at the network and at the address (`git remote -v`)."
+        ).format(address=address, fatal=fatal)
     return f"`git {' '.join(arguments[:2])}` failed: {fatal}."
 
 

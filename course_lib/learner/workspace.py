@@ -14,6 +14,7 @@ from pathlib import Path
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import keep_copy, write_atomic
+from course_lib.base.translation import gettext as _
 from course_lib.catalog import Exercise
 from course_lib.catalog.texts import find_file, is_unsolved, make_learners_text
 
@@ -36,12 +37,14 @@ def read_manifest(folder: Path) -> dict[str, str]:
     try:
         remembered = json.loads(path.read_text(encoding="utf-8"))
         if not isinstance(remembered, dict):
-            raise ValueError("it is no object")
+            raise ValueError(_("it is no object"))
         return remembered
     except ValueError as broken:
         raise CourseError(
-            f"{paths.shown(path)} is not valid JSON ({broken}). Take it back from git: `git"
-            f" checkout -- {paths.shown(path)}`."
+            _(
+                "{file} is not valid JSON ({broken}). Take it back from git: `git checkout --"
+                " {file}`."
+            ).format(file=paths.shown(path), broken=broken)
         ) from broken
 
 

@@ -16,6 +16,7 @@ import torch
 
 import course_lib
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.base.words import format_count, format_number
 from course_lib.bench import backward, forward, long_rows, measurement
 from course_lib.bench.grid import Grid, Sweep
@@ -133,12 +134,22 @@ def make_report(
     for name, value, most in (("columns, N,", N, MOST_COLUMNS), ("rows, M,", M, MOST_ROWS)):
         if not 1 <= value <= most:
             raise CourseError(
-                f"the number of {name} has to be from 1 to {most}; you asked for {value}."
+                _("the number of {name} has to be from 1 to {most}; you asked for {value}.").format(
+                    name=name, most=most, value=value
+                )
             )
     if dtype not in DTYPES:
-        raise CourseError(f"there is no dtype {dtype!r} here. There are: {', '.join(DTYPES)}.")
+        raise CourseError(
+            _("there is no dtype {dtype!r} here. There are: {dtypes}.").format(
+                dtype=dtype, dtypes=", ".join(DTYPES)
+            )
+        )
     if norm not in NORMS:
-        raise CourseError(f"there is no norm {norm!r} here. There are: {', '.join(NORMS)}.")
+        raise CourseError(
+            _("there is no norm {norm!r} here. There are: {norms}.").format(
+                norm=norm, norms=", ".join(NORMS)
+            )
+        )
     ops = OPERATIONS[norm], OPERATIONS[f"{norm}_backward"]
     try:
         grid = Grid(
@@ -155,8 +166,9 @@ def make_report(
         )
     except torch.OutOfMemoryError as out_of_memory:
         raise CourseError(
-            f"the GPU has no room for {M} x {N} in {dtype} ({str(out_of_memory).split('.')[0]})."
-            " Ask for fewer rows."
+            _("the GPU has no room for {M} x {N} in {dtype} ({error}). Ask for fewer rows.").format(
+                M=M, N=N, dtype=dtype, error=str(out_of_memory).split(".")[0]
+            )
         ) from None
     rows = read_times(measured.device if measured else H100.name, dtype)
     passes = [_report_pass(op, x, w, dtype, rows, measured) for op in ops]
@@ -188,8 +200,10 @@ def read_times(device: str, dtype: str) -> list[dict[str, Any]]:
         if any(row["dtype"] == dtype for row in rows):
             return [row | {"op": row["op"].split(" ")[0]} for row in rows]
     raise CourseError(
-        f"no measurement of an {H100.name} in {dtype} is stored. `course update` brings the"
-        " course's own."
+        _(
+            "no measurement of an {device} in {dtype} is stored. `course update` brings the"
+            " course's own."
+        ).format(device=H100.name, dtype=dtype)
     )
 
 
@@ -303,7 +317,7 @@ def _describe_launch(op: NormOperation, x: torch.Tensor, w: torch.Tensor) -> tup
             " program"
         )
     elif name == "blocked":
-        _, block, num_warps = tables.blocked(N)
+        block, num_warps = tables.blocked(N)[1:]
     else:
         block = shares.block
         num_warps = shares.num_warps

@@ -20,9 +20,8 @@ _OTHER_SENSE = re.compile(
     r"\b(?:forwards|backwards|by floor|register it|A grid of|mean squared|operations? on shared"
     r" memory|the shared memory below)\b"
 )
-# English words that also mean something else: an average and to signify, to pass a check, to keep a
-# measurement, a competition
-SEVERAL_MEANINGS = {"mean", "pass", "store", "race"}
+# English words that also mean something else: to signify, to keep a measurement, a competition
+SEVERAL_MEANINGS = {"mean", "store", "race"}
 
 
 def read_terms() -> dict[str, str]:

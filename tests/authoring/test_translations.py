@@ -10,14 +10,17 @@ import polib
 import pytest
 
 from course_lib.authoring import translations
+from course_lib.authoring.site.guides import LEARNERS
 from course_lib.authoring.translations import (
     find_faults,
+    find_guide,
     find_readme,
     list_catalogs,
     update,
+    write_guide,
     write_readme,
 )
-from course_lib.base import paths
+from course_lib.base import paths, translation
 from course_lib.base.translation import FOLDER, LANGUAGES, find_catalog
 
 OTHERS = sorted(LANGUAGES.keys() - {"en"})
@@ -43,6 +46,29 @@ def test_a_translation_keeps_code_formulas_links_and_names(language, name):
 @pytest.mark.parametrize("language", OTHERS)
 def test_the_readme_is_the_translation_of_today(language):
     assert find_readme(language).read_text(encoding="utf-8") == write_readme(language)
+
+
+@pytest.mark.parametrize("language", OTHERS)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_a_guide_is_the_translation_of_today_and_its_links_lead_somewhere(language, name):
+    file = find_guide(name, language)
+    text = file.read_text(encoding="utf-8")
+    assert text == write_guide(name, language)
+    for target, anchor in re.findall(r"\]\((?![a-z]+:)([^)\s#]*)(?:#([^)\s]+))?\)", text):
+        linked = file.parent / target if target else file
+        assert linked.exists(), target
+        if anchor and linked.parent == file.parent:
+            assert f'<a id="{anchor}"></a>' in linked.read_text(encoding="utf-8"), anchor
+
+
+@pytest.mark.parametrize("language", OTHERS)
+def test_the_readme_names_the_language_before_commands_and_links_translated_guides(language):
+    text = find_readme(language).read_text(encoding="utf-8")
+    blocks = re.findall(r"```sh\n(.*)\n", text)
+    assert blocks and set(blocks) == {f"export COURSE_LANG={language}"}
+    guides = [name for name in LEARNERS if f"docs/{language}/{name}.md" in text]
+    assert "setup" in guides
+    assert not [name for name in LEARNERS if f"(docs/{name}.md" in text]
 
 
 def test_there_is_no_catalog_for_something_that_is_gone():
@@ -188,3 +214,50 @@ def test_every_marked_text_of_a_page_is_found():
         file.name: len(translations._IN_TEMPLATE.findall(file.read_text(encoding="utf-8")))
         for file in templates
     }
+
+
+def test_a_language_is_added_by_the_translators_page_alone(tmp_path, monkeypatch, capsys):
+    """docs/translating.md names each step: a line in LANGUAGES, the command, a translated catalog,
+    the mark of a changed text that is taken away."""
+    page = (paths.ROOT / "docs" / "translating.md").read_text(encoding="utf-8")
+    assert "python -m course_lib.authoring.translations" in page and "`LANGUAGES`" in page
+    assert 'LANGUAGES = {"en"' in (paths.PACKAGE / "base" / "translation.py").read_text()
+    [(key, name)] = re.findall(r'`"(\w+)": "(\w+)"`', page)
+    monkeypatch.setattr(translations, "LANGUAGES", languages := {"en": "English", key: name})
+    monkeypatch.setattr(translation, "LANGUAGES", languages)
+    monkeypatch.setattr(translation, "FOLDER", tmp_path / "locale")
+    monkeypatch.setattr(translations, "find_readme", lambda language: tmp_path / "README.eo.md")
+    monkeypatch.setattr(translations, "find_guide", lambda name, _: tmp_path / "docs" / name)
+    texts = {"Run this cell.": "a place", "Each row has a mean.": "another"}
+    monkeypatch.setattr(translations, "list_texts", lambda name: texts)
+    monkeypatch.setenv("COURSE_LANG", "en")
+
+    assert translations.main(["interface"]) == 0
+    assert "eo/interface: 0 of 2 translated" in capsys.readouterr().out
+    translate_entry(key, "Run this cell.", "Rulu la ĉelon.")
+    texts["Every row has a mean."] = texts.pop("Each row has a mean.")
+    translate_entry(key, "Each row has a mean.", "Ĉiu vico havas meznombron.")
+    translations.main(["interface"])
+    assert "1 of 2 translated, 1 fuzzy" in capsys.readouterr().out
+    monkeypatch.setenv("COURSE_LANG", key)
+    assert translation.gettext("Run this cell.") == "Rulu la ĉelon."
+    assert translation.gettext("Every row has a mean.") == "Every row has a mean."
+
+    file = translation.find_catalog(key, "interface")
+    lines = file.read_text(encoding="utf-8").split("\n")
+    file.write_text(
+        "\n".join(line for line in lines if not line.startswith(("#, fuzzy", "#|"))),
+        encoding="utf-8",
+    )
+    translation.read_catalog.cache_clear()
+    assert translation.gettext("Every row has a mean.") == "Ĉiu vico havas meznombron."
+    assert (tmp_path / "README.eo.md").exists()
+    translation.read_catalog.cache_clear()
+
+
+def translate_entry(language: str, english: str, translated: str) -> None:
+    file = translation.find_catalog(language, "interface")
+    catalog = polib.pofile(str(file))
+    [entry] = [entry for entry in catalog if entry.msgid == english]
+    entry.msgstr = translated
+    catalog.save(str(file))

@@ -315,3 +315,21 @@ def test_a_finished_environment_that_lacks_a_package_is_made_anew(tmp_path, monk
     (tmp_path / "c" / ".venv" / ".course-stamp").write_text("{}")
     monkeypatch.chdir(tmp_path / "c")
     assert "`rm -r .venv`, then `course env`," in str(missing_package("numpy"))
+
+
+def test_exercises_that_nobody_began_are_in_the_language_of_the_lessons(tmp_path, monkeypatch):
+    place = tmp_path / "my-course"
+    folder.make(place)
+    monkeypatch.chdir(place)
+    changed, untouched = place / EXERCISE, place / "exercises" / "ex01a_layer_norm.py"
+    changed.write_bytes(changed.read_bytes() + b"# mine\n")
+    before = read_all(place)
+    monkeypatch.setenv("COURSE_LANG", "zh")
+    folder.translate_exercises(place)
+    assert changed.read_bytes() == before[EXERCISE]
+    assert untouched.read_text() == texts.make_learners_text(exercises()["01a"], "zh_CN")
+    assert re.search("[\u4e00-\u9fff]", untouched.read_text())
+    monkeypatch.setenv("COURSE_LANG", "en")
+    assert not any("01a" in note for note in folder.make(place, renew=True)), "it is not a change"
+    folder.translate_exercises(place)
+    assert read_all(place).items() >= {n: d for n, d in before.items() if n[0] == "e"}.items()

@@ -10,8 +10,10 @@ import sys
 
 import pytest
 
+from course_lib import catalog
 from course_lib.base import files, paths
 from course_lib.base.errors import CourseError
+from course_lib.catalog.texts import make_learners_text
 from course_lib.learner import notebook_filter
 from course_lib.learner import update as updating
 from course_lib.learner.update import update
@@ -406,3 +408,14 @@ def test_of_a_notebook_that_was_only_run_a_copy_is_kept(origin, watched):
     assert mine in [
         copy.read_bytes() for copy in (watched / ".course" / "kept").rglob("*") if copy.is_file()
     ]
+
+
+def test_an_exercise_that_nobody_began_takes_what_is_new_in_whatever_language_it_is(origin, clone):
+    exercise = catalog.get("00a")
+    name = f"exercises/{exercise.file}.py"
+    publish(origin, **{name: make_learners_text(exercise, "en")})
+    update(clone)
+    (clone / name).write_text(make_learners_text(exercise, "zh_CN"))
+    publish(origin, **{name: "v2\n"})
+    assert update(clone) == ["1 files of the course changed."]
+    assert (clone / name).read_text() == "v2\n" and not (clone / ".course" / "kept").exists()
