@@ -1,5 +1,5 @@
 """``python -m course_lib.authoring.readme``: write the generated parts of README.md,
-docs/evidence.md and docs/kernels.md.
+docs/evidence.md and docs/kernel-trials.md.
 
 README gets the commands that start the course and the first exercise with a verdict on it; the
 other two get a table of kernels from the stored measurements. In all pages that name the package,
@@ -33,7 +33,7 @@ from course_lib.lessons.panel_page import find_first_line
 
 PAGE = paths.ROOT / "README.md"
 EVIDENCE_PAGE = paths.ROOT / "docs" / "evidence.md"
-KERNELS_PAGE = paths.ROOT / "docs" / "kernels.md"
+KERNELS_PAGE = paths.ROOT / "docs" / "kernel-trials.md"
 _SPELLINGS = {
     f"uvx --from CLONE {DISTRIBUTION} ": f"uvx {DISTRIBUTION} ",
     f"uvx --refresh --from CLONE {DISTRIBUTION} update": f"uvx {DISTRIBUTION}@latest update",

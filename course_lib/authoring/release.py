@@ -28,8 +28,9 @@ from course_lib.catalog import step_cells
 COPIED = (
     ".binder", ".devcontainer", "AGENTS.md", ".gitattributes", ".gitignore", "CITATION.cff",
     "LICENSE", "SECURITY.md", "constraints.txt",
-    "course_command.py", "course_lib", "docs/cpu-mode.md", "docs/glossary.md", "docs/kernels.md",
-    "docs/security.md", "docs/setup.md", "environment.yml",
+    "course_command.py", "course_lib", "docs/cpu-mode.md", "docs/glossary.md",
+    "docs/kernel-trials.md",
+    "docs/kernels.md", "docs/security.md", "docs/setup.md", "environment.yml",
     "notebooks/images", "pyproject.toml", "setup.py", "tools/bootstrap.py", "tools/installer.py",
     "tools/jupyter", "tools/machine.py", "tools/translate_help.py",
 )  # fmt: skip

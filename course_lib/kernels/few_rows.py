@@ -8,8 +8,8 @@ x is still in the L2 cache the second time. There are no tickets, no words and n
 
 On a GPU of compute capability 9 or more the second kernel is a programmatic dependent launch: it
 starts while the first runs, loads x, w and b, and only then waits for the end of the first.
-docs/kernels.md, "Long rows, split over programs", has the measurements: with one row two launches
-are ahead of the exchange, with 16 rows of 262144 columns behind it.
+docs/kernel-trials.md, "Long rows, split over programs", has the measurements: with one row two
+launches are ahead of the exchange, with 16 rows of 262144 columns behind it.
 
 In half precision, long rows that begin at any address come here as well, even if there are many;
 choice.py has the conditions. They are loaded element by element, and so are w and b. The loads are

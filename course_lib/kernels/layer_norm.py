@@ -104,8 +104,8 @@ def layer_norm_resident_kernel(
 
     Registers: ROWS * BLOCK / (32 * num_warps) fp32 per thread. w and b are loaded after the
     reductions. Loading them before would hide their latency, but would take two more registers for
-    each one of x until the end. docs/kernels.md, "Forward", has the measurement: long rows are
-    slower that way.
+    each one of x until the end. docs/kernel-trials.md, "Forward", has the measurement: long rows
+    are slower that way.
     """
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
     rows = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)

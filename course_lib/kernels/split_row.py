@@ -13,8 +13,8 @@ visible after the data, which needs a fence and an acquire. On an H100 both are 
 waits for the program's earlier stores, and the acquire drops w and b from the L1 cache.
 
 **Other work hides the wait.** A program publishes its part of the next row before it waits for the
-other parts of this row, and has started to load the row after that. docs/kernels.md, "Long rows,
-split over programs", has the measurements of this and of the designs that it replaced.
+other parts of this row, and has started to load the row after that. docs/kernel-trials.md, "Long
+rows, split over programs", has the measurements of this and of the designs that it replaced.
 
 **Why no program waits forever.** A program's chunk does not follow from its program id: each
 program draws a ticket when it starts, and a group has consecutive tickets. Suppose that the device
@@ -149,8 +149,8 @@ def split_row_forward_kernel(
     mask = tl.full([BLOCK], True, dtype=tl.int1) if FULL else cols < N
     count = tl.minimum(N - chunk * BLOCK, BLOCK).to(tl.float32)  # elements of this chunk
     chunks = tl.arange(0, CHUNKS_2)[None, :] + tl.zeros([COPIES, 1], dtype=tl.int32)
-    # w stays in registers only for RMSNorm, which is faster that way (docs/kernels.md, "Launch
-    # tables"). With LayerNorm's b as well, registers would spill.
+    # w stays in registers only for RMSNorm, which is faster that way (docs/kernel-trials.md,
+    # "Launch tables"). With LayerNorm's b as well, registers would spill.
     KEEP_W: tl.constexpr = HAS_W and not CENTRED
     if KEEP_W:
         w = tl.load(w_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last")
@@ -215,7 +215,7 @@ def split_row_forward_kernel(
             )  # fmt: skip
         if not CENTRED:
             # RMSNorm has its barrier here: without it the compiler may move the loads below the
-            # next lines (docs/kernels.md, "A barrier that keeps the prefetch in front").
+            # next lines (docs/kernel-trials.md, "A barrier that keeps the prefetch in front").
             tl.debug_barrier()
         mean, squares = compute_chunk_statistics(x_after.to(tl.float32), mask, count, CENTRED)
         if after < M:

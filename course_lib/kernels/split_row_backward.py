@@ -12,8 +12,8 @@ exchange. It is published one row ahead of the wait, while the row after next is
 sums under c1 and c2 can have either sign, so no sign bit is free. Instead a published word is not
 0, because the lowest bit of the second sum is set. That changes a finite sum by at most its last
 digit in fp32, an error as small as a rounding. An infinite one becomes NaN: then the row's dx is
-all NaN, where the other designs have infinities among its NaN. docs/kernels.md, "Backward", has the
-measurements of this and of the designs that it replaced.
+all NaN, where the other designs have infinities among its NaN. docs/kernel-trials.md, "Backward",
+has the measurements of this and of the designs that it replaced.
 
 **Why no program waits forever, and why the bits are fixed**: as in split_row.py. The rows of a
 group, and the order in which the parts are added, depend only on the grid and on N.
@@ -78,8 +78,8 @@ def read_words(words, chunks, N, CHUNKS: tl.constexpr, CENTRED: tl.constexpr):
     LayerNorm, c2, which are valid only if none is missing.
 
     One reduction computes all three, and so needs only one pair of barriers. That is faster for
-    LayerNorm (docs/kernels.md, "Backward"). split_row.py has separate reductions, because a joint
-    one is slower there.
+    LayerNorm (docs/kernel-trials.md, "Backward"). split_row.py has separate reductions, because a
+    joint one is slower there.
     """
     missing = tl.sum(((words == 0) & (chunks < CHUNKS)).to(tl.int32), axis=1)
     c1 = (
@@ -137,7 +137,7 @@ def split_row_backward_kernel(
         gdc_wait()
         gdc_launch_dependents()
     # Group, chunk and rows are 64-bit like the ticket: with 32 bits the kernel is slower
-    # (docs/kernels.md, "Launch tables").
+    # (docs/kernel-trials.md, "Launch tables").
     ticket = tl.atomic_add(ticket_ptr, 1, sem="relaxed")
     group = ticket // CHUNKS
     chunk = ticket % CHUNKS
@@ -151,7 +151,7 @@ def split_row_backward_kernel(
     mask = cols < N
     chunks = tl.arange(0, CHUNKS_2)[None, :] + tl.zeros([COPIES, 1], dtype=tl.int32)
     # w stays in registers only for RMSNorm. With LayerNorm's db or with dtotal as well, registers
-    # would spill (docs/kernels.md, "Launch tables").
+    # would spill (docs/kernel-trials.md, "Launch tables").
     KEEP_W: tl.constexpr = HAS_W and not CENTRED and not HAS_DTOTAL
     w = 1.0
     if HAS_W:

@@ -13,7 +13,7 @@ between registers and L1 cache is the bottleneck, not the memory. If the compile
 alignment of w and b, it loads them like x. With at most 128 registers per thread, four programs
 share a multiprocessor.
 
-Bytes: x read once and y written once, 2 M N; with a residual 4 M N. docs/kernels.md has the
+Bytes: x read once and y written once, 2 M N; with a residual 4 M N. docs/kernel-trials.md has the
 measurements: "Forward" compares one block, two tiles, and w and b loaded like x; "Where it stops"
 has the counters.
 

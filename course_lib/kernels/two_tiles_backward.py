@@ -8,7 +8,7 @@ tile of TAIL columns, as in two_tiles.py. The rest is the persistent design: x a
 dw and db stay in registers, and each program writes one partial row.
 
 Bytes: reads x and dy, writes dx (3 M N), and 8 P N of partial sums for RMSNorm, 16 P N for
-LayerNorm, P programs. docs/kernels.md, "Backward" and "Faster memory, and few rows", has the
+LayerNorm, P programs. docs/kernel-trials.md, "Backward" and "Faster memory, and few rows", has the
 measurements. At 4095 columns, which fill one block, two tiles gain nothing.
 
 Source: norm_backward.py and two_tiles.py.

@@ -22,7 +22,8 @@ from course_lib.base.translation import gettext as _
 from course_lib.catalog.texts import find_file, is_unsolved, make_learners_text
 
 # further files of the folder, by their names in FILES
-_ALSO = ("AGENTS.md", "docs/commands.md", "docs/cpu-mode.md", "docs/kernels.md", "docs/security.md")
+_ALSO = ("AGENTS.md", "docs/commands.md", "docs/cpu-mode.md", "docs/kernel-trials.md",
+    "docs/kernels.md", "docs/security.md")  # fmt: skip
 _README = Path(__file__).with_name("folder_readme.md")
 
 

@@ -182,7 +182,7 @@ offer_hunt("09a")
 # before the value does, and the other program loads what stood there before. The search finds a race
 # in every order, although every total is right: in the interpreter a store arrives before the
 # program goes on. `acq_rel` on both sides would be right, and slower. At 65536 columns the course's
-# LayerNorm took 1.27 times the floor with it, and 1.10 with what follows (H100; `docs/kernels.md`).
+# LayerNorm took 1.27 times the floor with it, and 1.10 with what follows (H100; `docs/kernel-trials.md`).
 
 # %%
 from course_lib.lessons.lesson16.split_rows import run_flag_apart
@@ -415,11 +415,11 @@ review_predictions("16")
 # - Chan, Golub and LeVeque 1983, [Algorithms for Computing the Sample
 #   Variance](https://doi.org/10.1080/00031305.1983.10483115): the merge.
 # - `course_lib/kernels/few_rows.py` and `course_lib/kernels/split_row.py`: both designs, forward.
-#   `docs/kernels.md` says what each idea in them was worth.
+#   `docs/kernel-trials.md` says what each idea in them was worth.
 # - From Triton 3.8 on, a launch with `num_ctas` spreads one program over several multiprocessors,
 #   and `tl.sum` does the exchange. On an H100 this was slower than words at every length: forward
 #   at 32768 columns it took 1.61 times the floor, where words took 1.07 ("Clusters" in
-#   `docs/kernels.md`).
+#   `docs/kernel-trials.md`).
 #
 # **Next:** lesson 17. Bugs that were published, and how they were found.
 
@@ -490,7 +490,7 @@ assert tables.split(65536, torch.float16, centred=True, add=False).chunks == 16
 # memory. So the words that it waits for were mostly written some time ago.
 #
 # Here are trials on an H100 at 1024 x 65536, fp16, in times the floor (November 2026;
-# `docs/kernels.md` has them all). With one row there is no next row, and nothing is hidden.
+# `docs/kernel-trials.md` has them all). With one row there is no next row, and nothing is hidden.
 #
 # | trial | RMSNorm | LayerNorm |
 # |---|---|---|
@@ -502,7 +502,7 @@ assert tables.split(65536, torch.float16, centred=True, add=False).chunks == 16
 # %% tags=["check"]
 from course_lib.base import paths
 
-trials = (paths.ROOT / "docs" / "kernels.md").read_text(encoding="utf-8")
+trials = (paths.ROOT / "docs" / "kernel-trials.md").read_text(encoding="utf-8")
 for idea, layer, rms in (
     ("A counter with release and acquire, one chunk of one row", "1.39", "1.25"),
     ("Programs walk down the rows", "1.61", "1.48"),

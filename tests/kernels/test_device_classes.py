@@ -136,7 +136,7 @@ def test_every_line_has_a_source_that_is_there_and_every_choice_a_reason(tuned, 
     sections = set(
         re.findall(
             r"^## (.+)$",
-            (paths.ROOT / "docs" / "kernels.md").read_text(encoding="utf-8"),
+            (paths.ROOT / "docs" / "kernel-trials.md").read_text(encoding="utf-8"),
             re.MULTILINE,
         )
     )

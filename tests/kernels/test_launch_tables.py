@@ -186,8 +186,8 @@ def test_the_split_row_kernel_does_not_spill_and_its_programs_are_resident_at_on
 
 
 # LayerNorm in half precision keeps three rows of x and dy, dw and db in 255 registers, and six more
-# would do. A kernel that loads mean and rstd a second time fits, and is slower: docs/kernels.md,
-# "Backward", has the measurement.
+# would do. A kernel that loads mean and rstd a second time fits, and is slower:
+# docs/kernel-trials.md, "Backward", has the measurement.
 MOST_SPILLED = {("fp16", True): 32}
 # the same with the gradient of a residual; for RMSNorm only rows of odd length spill
 MOST_SPILLED_WITH_RESIDUAL = {("fp16", True): 32, ("fp16", False): 32}

@@ -175,7 +175,8 @@ def _write_guides(guides: Sequence[str]) -> str:
             "what an exercise, a lesson, a picture, a kernel, a translation or a release needs"
         ),
         "docs/architecture.md": _("how the code is organized, and which part may import which"),
-        "docs/kernels.md": _(
+        "docs/kernels.md": _("which kernel takes which row, and why"),
+        "docs/kernel-trials.md": _(
             "what each idea in the kernels was expected to bring, and what it brought"
         ),
         "docs/verdicts.md": _("what the grader says to each kind of mistake"),

@@ -18,6 +18,7 @@ VERDICTS = "docs/verdicts.md"
 # the first documents, in this order; the others in docs/ follow
 _FIRST = ("docs/setup.md", "docs/commands.md", "docs/glossary.md", "docs/instructors.md",
     "CONTRIBUTING.md", "docs/authoring.md", "docs/architecture.md", "docs/kernels.md",
+    "docs/kernel-trials.md",
     "docs/evidence.md", VERDICTS, "docs/cpu-mode.md", "docs/security.md",
     "docs/site.md")  # fmt: skip
 # documents in docs/ that are translated, by their catalogs

@@ -40,7 +40,7 @@ def find_bandwidth(device: torch.device) -> float:
     """Return the bandwidth of the device's memory in GB/s per multiprocessor; 0.0 for the CPU and
     for AMD's GPUs.
 
-    docs/kernels.md, "Faster memory, and few rows", explains why launches depend on it.
+    docs/kernel-trials.md, "Faster memory, and few rows", explains why launches depend on it.
     """
     if device.type != "cuda" or torch.version.hip is not None:
         return 0.0

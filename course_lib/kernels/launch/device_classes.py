@@ -54,7 +54,7 @@ class Line(NamedTuple):
     ahead: str = ""
     unmasked: bool = False  # LayerNorm, like RMSNorm, has no column mask if its chunks fill the row
     why: str = ""
-    source: str = ""  # a section of docs/kernels.md, or a file of course_lib/bench/results
+    source: str = ""  # a section of docs/kernel-trials.md, or a file of course_lib/bench/results
 
 
 def count_vector_columns(N: int, itemsize: int) -> int:

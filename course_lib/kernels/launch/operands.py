@@ -28,7 +28,8 @@ def strides(x: Tensor) -> tuple[int, ...]:
 
 def find_vector(x: Tensor, *row_strides: int) -> int:
     """Return VECTOR: how many elements have 16 bytes, if rows of this length are loaded in vectors
-    and as many divide the length of x's rows and all row strides. Otherwise, and where 16 divides them all, which Triton sees by itself, 1.
+    and as many divide the length of x's rows and all row strides. Otherwise, and where 16 divides
+    them all, which Triton sees by itself, 1.
 
     A kernel writes ``N // VECTOR * VECTOR`` for N, and the same for each row stride. Without it the
     compiler would load rows of 1000 columns element by element.

@@ -181,7 +181,7 @@ def eviction_policy(N: int, dtype: torch.dtype | None = None, *, add: bool = Fal
 
     There is no policy ("") if rows begin at any address, because a cache line with the end of one
     row and the start of the next is needed twice. There is none with a residual (``add``) either,
-    because it costs more than it gains. docs/kernels.md, "Forward", has the measurements.
+    because it costs more than it gains. docs/kernel-trials.md, "Forward", has the measurements.
     """
     return "evict_first" if has_whole_vectors(N, dtype) and not add else ""
 
@@ -191,7 +191,7 @@ def loads_w_first(N: int, dtype: torch.dtype | None = None) -> bool:
     wait for w after it.
 
     Above 8192 columns x needs the registers. Short rows, and those that begin at any address, lose
-    (docs/kernels.md, "Forward").
+    (docs/kernel-trials.md, "Forward").
     """
     return has_whole_vectors(N, dtype) and 128 < N <= 8192
 
