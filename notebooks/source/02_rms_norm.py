@@ -90,6 +90,7 @@ with np.errstate(over="ignore"):
     every = np.arange(0x7C00, dtype=np.uint16).view(np.float16)  # every finite fp16 number from 0 up
     assert every[np.isfinite(every * every)].max() == 255.875
 assert every[np.isfinite(every)].max() == 65504
+assert 300**2 == 90000 > 65504
 assert find("02-limit").answer == "256, in a row of any length" and round(65504**0.5 * 1000**0.5, -2) == 8100
 
 # %% [markdown]

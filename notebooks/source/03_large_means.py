@@ -125,7 +125,7 @@ from course_lib.lessons.lesson03 import figures
 figures.draw_terms(x, mean_square, mean * mean)
 
 # %% tags=["check"]
-assert 2**19 < 1_000_000 < 2**20 and np.spacing(np.float32(1_000_000)) == 0.0625
+assert 2**19 < 1_000_000 < 2**20 and np.spacing(np.float32(1_000_000)) == 0.0625 == 16 / 16 - 15 / 16
 row = make_rows(1000)[0].cpu().numpy()
 square, mean = (statistics.total(values, "pairwise") / np.float32(1000) for values in (row * row, row))
 assert mean * mean > 2**19 and (square - mean * mean) % 0.0625 == 0  # what is left over is a whole number of steps

@@ -83,7 +83,7 @@ def test_the_page_has_passes_surprises_and_answers_to_what_was_asked_again(tmp_p
     code = page.split("<h2>What you wrote</h2>")[1].split("<h2>The ladder</h2>")[0]
     assert code.count("<details") == 2 and "def row_sum_kernel(" in code
     assert "masked_copy_kernel" not in code, "00a does not pass"
-    assert "06a The sum of each row: yours 1.00 in passes" in page, (
+    assert "06a The sum of each row: yours passed: it moves 1.00 times the least bytes" in page, (
         "the ladder has the kernel that passed"
     )
 

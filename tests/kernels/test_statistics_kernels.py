@@ -248,7 +248,7 @@ def test_the_figure_of_the_lesson_says_what_the_rows_say():
         fp16["title"]
         == "Two sweeps cost 3.80 reads of x at 262144 columns; Welford costs 2.20 reads at 1024"
     )
-    assert block["title"] == "In registers two passes cost 1.00 reads of x, Welford 1.40 reads"
+    assert block["title"] == "In registers two-pass costs 1.00 reads of x, Welford 1.40 reads"
     assert [line["name"] for line in fp32["panels"][0]["series"]] == list(
         lesson05.STREAMED.values()
     ) and "a GPU" in fp32["caption"]

@@ -193,13 +193,21 @@ def test_the_results_dtype_is_that_of_a_cast_before(name):
     base = getattr(functional, name.removeprefix("add_"))
     want = base(source.float(), n, *(w.float() for w in weights(*cast[1:])), 1e-5)
     y = y[0] if other else y
-    assert y.dtype == torch.float32 and torch.equal(y, want)
+
+    def equal(got, expected):
+        """Equal bits; on a GPU another kernel adds the residual, and adds up in another order."""
+        within = {torch.float32: 1e-5, torch.float16: 2e-3}[got.dtype]
+        return torch.equal(got, expected) or (
+            course_lib.MODE == "gpu" and torch.allclose(got, expected, rtol=within, atol=within)
+        )
+
+    assert y.dtype == torch.float32 and equal(y, want)
     for got, expected in zip(
         gradients(y, [ours[0], *weights(*ours[1:])]),
         gradients(want, [cast[0], *weights(*cast[1:])]),
         strict=True,
     ):
-        assert got.dtype == torch.float16 and torch.equal(got, expected)
+        assert got.dtype == torch.float16 and equal(got, expected)
     nothing = norm(ours[0][:0], *(t[:0] for t in first), n, dtype=torch.float32)
     assert (nothing[0] if first else nothing).dtype == torch.float32
     with pytest.raises(NotImplementedError, match=r"for a result of torch\.int8"):
