@@ -97,6 +97,7 @@ def test_a_picture_may_have_a_name_that_the_kit_has(show, monkeypatch):
         "const FONT = 5; const picture = (data) => ({ start: {}, controls: [[]], render: () => ({"
         " height: 9, title: `${FONT}`, caption: '', alt: '', draw: [] }) });"
     )
+    monkeypatch.setattr(output, "find_script", lambda name: Path(name, "picture.js"))
     monkeypatch.setattr(
         output, "_read_script", lambda file: mine if file.name == "picture.js" else read(file)
     )
@@ -110,6 +111,7 @@ def test_words_on_one_another_and_what_is_too_wide_are_not_clear(show, monkeypat
         "const picture = () => ({ start: { y: 80 }, controls: [[]], render: ({ y }) => ({"
         f" height: 99, title: '', caption: '', draw: [{words}] }}) }});"
     )
+    monkeypatch.setattr(output, "find_script", lambda name: Path(name, "picture.js"))
     monkeypatch.setattr(
         output, "_read_script", lambda file: mine if file.name == "picture.js" else read(file)
     )

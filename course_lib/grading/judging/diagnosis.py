@@ -365,9 +365,12 @@ def _find_masked_off_cause(judged: list[Judged], failed: list[Judged]) -> str | 
 
 def _find_spread_cause(failed: list[Judged]) -> str | None:
     """Find the cause if nothing names the other failed cases, and the NaN or Inf of one row is in
-    the results of others: the rows share a number."""
+    the results of others: the rows share a number. Where the code makes NaN out of numbers it
+    proves nothing."""
     spreads = any(_spreads(j.plan, j.outputs) for j in failed)
-    return "bad_row_spreads" if spreads else None
+    ordinary = [j for j in failed if not j.plan.case.has_bad_row]
+    makes_nan = any("gained" in _compare_finite(j.plan, j.outputs) for j in ordinary)
+    return "bad_row_spreads" if spreads and not makes_nan else None
 
 
 def _has_masked_lanes(plan: Plan) -> bool:

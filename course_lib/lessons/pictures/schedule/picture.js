@@ -380,7 +380,7 @@ export function picture(data) {
         fresh(slider("seed", tr`seed`, { values: data.seeds, format: String })),
       ],
       [stepper("at", tr`operation`, (state) => pathOf(state).length + 1, { interval: 500, format: (value, last) => tr`${value} of ${last}` }),
-        button(tr`By hand from the start`, (state) => (state.view === "threads" ? { moves: [] } : { hand: [], at: 0 })), button(tr`Let the rest run`, finish)],
+        button(tr`By hand from the start`, (state) => (state.view === "threads" ? { moves: [], hand: [], at: 0 } : { hand: [], at: 0 })), button(tr`Let the rest run`, finish)],
     ],
     off: (state) => (state.view === "threads" ? ["at", "seed"] : []),
     render(state, width) {
