@@ -101,7 +101,7 @@ def test_each_picture_of_a_lesson_moves_or_is_a_chart(open_outputs, name):
         # a picture that plays goes on to draw while the next ones are tried
         controls = picture.locator(
             "button:enabled:not(:text-is('Play')), input[type=range]:enabled,"
-            " input[type=checkbox]:enabled"
+            " input[type=checkbox]:enabled, input[type=radio]:enabled:not(:checked)"
         )
         if (picture.get_attribute("data-picture") or "").startswith(
             "chart-"
@@ -112,10 +112,11 @@ def test_each_picture_of_a_lesson_moves_or_is_a_chart(open_outputs, name):
         # the first control may be a button for what is shown already
         for control in controls.all()[:3]:
             is_button = control.evaluate("(e) => e.tagName") == "BUTTON"
+            kind = control.get_attribute("type")
             control.focus()
-            control.press("Enter" if is_button else "ArrowRight")
+            control.press("Enter" if is_button else "Space" if kind == "radio" else "ArrowRight")
             if picture.evaluate("(host) => JSON.stringify(host.stage.state)") == before:
-                control.press("ArrowLeft" if control.get_attribute("type") == "range" else "Space")
+                control.press("ArrowLeft" if kind == "range" else "Space")
             if picture.evaluate("(host) => JSON.stringify(host.stage.state)") != before:
                 break
         assert picture.evaluate("(host) => JSON.stringify(host.stage.state)") != before, (
