@@ -40,7 +40,7 @@ CASES = (
         "the number of parts of a row is taken from M", few=4),
     _batch("a batch of one row", 30, 1500, 4, "also as a batch of 1 row",
         "a row that is alone is added up in another way", few=1),
-    _batch("another batch of one row", 66, 1000, 8, "also as a batch of 1 row",
+    _batch("another batch of one row", 66, 2000, 8, "also as a batch of 1 row",
         "a row that is alone is added up in another way", few=1),
     _batch("one row and two", 2, 1700, 4, "also as a batch of 1 row",
         "a row that is alone is added up in another way", few=1),
