@@ -87,8 +87,8 @@ def kernel_3(x_ptr, y_ptr, stride_row, stride_col, N, eps, BLOCK: tl.constexpr):
 x = normal(6, 64, mean=10.0)
 expected = torch.nn.functional.layer_norm(x, (64,))
 for kernel in (kernel_1, kernel_2, kernel_3):
-    torch.testing.assert_close(launch(kernel, x), expected, atol=1e-3, rtol=0)
-    print(kernel.__name__, "passes")
+    off = (launch(kernel, x) - expected).abs().max()
+    print(kernel.__name__, "passes" if off < 1e-3 else "fails")
 
 # %% [markdown]
 # That was input A. All four have six rows and a standard deviation of 1:
@@ -252,8 +252,8 @@ def add_rows(dy):
 
 for shape in ((1024, 20), (1027, 64), (37, 20)):
     db, neighbour = add_rows(torch.ones(shape, device=course_lib.DEVICE))
-    torch.testing.assert_close(db, torch.full_like(db, shape[0]))
-    print(shape, "passes")
+    off = (db - shape[0]).abs().max()
+    print(shape, "passes" if off < 1e-3 else "fails")
 
 # %% tags=["step"]
 # BEGIN SOLUTION

@@ -22,7 +22,7 @@ NOT_IN_A_TAB = ("14", "15")
 REFUSED = {
     "07": "requires_grad=True",
     "10": "torch.Tensor.requires_grad_",
-    "17": "torch.nn.Parameter",
+    "17": "torch.Tensor.requires_grad_",
     "18": "torch.random",
 }
 # Those that refuse something, and others that use PyTorch for tensors, for statistics and for
