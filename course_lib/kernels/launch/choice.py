@@ -99,7 +99,7 @@ def has_room_for(x: Tensor, shares: tables.SplitLaunch) -> bool:
 
 def _loads_whole_vectors(tensor: Tensor) -> bool:
     rows = tensor.shape[-1] if tensor.ndim == 1 else operands.row_stride(tensor)
-    vector = 16 // tensor.element_size()
+    vector = device_classes.count_vector_columns(tensor.shape[-1], tensor.element_size())
     return (
         tensor.shape[-1] % vector == 0
         and rows % vector == 0
