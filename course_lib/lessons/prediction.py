@@ -24,6 +24,7 @@ import ipywidgets
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import Translate, choose_language, join_sentences, translate
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.base.words import format_count, format_number
 from course_lib.hunt import draw
 from course_lib.learner import progress
@@ -118,6 +119,7 @@ class Question:
             question=translate(self.question), result=translate(self.result),
             why=translate(self.why), recall=translate(self.recall),
             choices=tuple(map(translate, self.choices)), unit=translate(self.unit),
+            cells=tuple(tuple(map(translate, labels)) for labels in self.cells),
             answer=translate(self.answer) if isinstance(self.answer, str) else self.answer,
             others={translate(key) if choice else key: translate(verdict_text) for key,
                 verdict_text in self.others.items()},
@@ -184,8 +186,7 @@ class Question:
         return self.result[0].upper() + self.result[1:]
 
     def write(self, value: float | str | Cells) -> str:
-        """Write an answer in words. Cells are written by their labels: "row 0: 13, 14; row 2:
-        20"."""
+        """Write an answer in words. Cells are written by their names: "13; 14"."""
         if isinstance(value, (int, float)):
             # the singular after 1: "1 pass", "1 lane"
             unit = (
@@ -196,15 +197,18 @@ class Question:
             return " ".join(filter(None, [format_number(value, 6), unit]))
         if isinstance(value, str):
             return value
-        rows: dict[int, list[str]] = {}
-        for row, column in _sort_cells(value):
-            labels = self.cells[row]
-            rows.setdefault(row, []).append(
-                labels[column] if labels.count(labels[column]) == 1 else f"column {column}"
-            )
-        return (
-            "; ".join(f"row {row}: {', '.join(labels)}" for row, labels in rows.items()) or "none"
-        )
+        names = self.name_cells()
+        return "; ".join(names[cell] for cell in _sort_cells(value)) or _("none")
+
+    def name_cells(self) -> dict[tuple[int, int], str]:
+        """Return the name of each cell by its row and column: its label, with its place where
+        several cells have this label."""
+        flat = [label for labels in self.cells for label in labels]
+        return {
+            (row, column): label if flat.count(label) == 1 else f"{label} ({row + 1}, {column + 1})"
+            for row, labels in enumerate(self.cells)
+            for column, label in enumerate(labels)
+        }
 
 
 def _sort_cells(cells: Any) -> list[tuple[int, int]]:
@@ -488,7 +492,7 @@ def _write_asleep() -> str:
 
 # (predicted, in the answer)
 _CELL_SIGNS = {(True, True): "✓", (True, False): "✗", (False, True): "○"}
-_CELL_WORDS = {"✓": "right", "✗": "clicked, and wrong", "○": "not clicked, and right"}
+_CELL_WORDS = {"✓": N_("right"), "✗": N_("clicked, and wrong"), "○": N_("not clicked, and right")}
 
 
 def _write_cells(question: Question, prediction: str) -> str:
@@ -509,22 +513,16 @@ def _write_cells(question: Question, prediction: str) -> str:
                 f'<td class="{look}">{f"<b>{sign}</b> " if sign else ""}{html.escape(label)}</td>'
             )
         rows += "</tr>"
-    key = ", ".join(f"{sign} {words}" for sign, words in _CELL_WORDS.items() if sign in used)
+    key = ", ".join(f"{sign} {_(words)}" for sign, words in _CELL_WORDS.items() if sign in used)
     return f'<table class="course-cells"><caption>{key}</caption>{rows}</table>'
 
 
 def _read_cells(question: Question, prediction: str) -> list[tuple[int, int]] | None:
     """Return the cells that :meth:`Question.write` wrote as ``prediction``; None if ``prediction``
-    is empty or cannot be parsed."""
-    cells = []
-    for row, labels in re.findall(r"row (\d+): (.*?)(?=; row \d+: |$)", prediction):
-        names = question.cells[int(row)] if int(row) < len(question.cells) else ()
-        cells += [
-            (int(row), column)
-            for column, name in enumerate(names)
-            if {name, f"column {column}"} & set(labels.split(", "))
-        ]
-    return cells if cells and question.write(cells) == prediction else None
+    is empty or cannot be read, as one of an earlier version or in another language."""
+    places = {name: cell for cell, name in question.name_cells().items()}
+    names = prediction.split("; ")
+    return [places[name] for name in names] if set(names) <= set(places) else None
 
 
 def _write_labels(question: Question) -> str:

@@ -289,7 +289,81 @@ assert abs(off - (3 / 1027) ** 0.5) < 0.01 and find("17-noisy").answer == "about
 assert not torch.allclose(kept, whole, rtol=1e-2, atol=1e-2)
 
 # %% [markdown]
-# ## Room 4: None
+# ## Room 4: another batch
+#
+# A program computes rstd of one row, for an RMSNorm. Few rows get more running sums.
+
+
+# %%
+@triton.jit
+def rstd_kernel(x_ptr, rstd_ptr, N, eps, BLOCK: tl.constexpr):
+    row, cols = tl.program_id(0), tl.arange(0, BLOCK)
+    squares = tl.zeros([BLOCK], dtype=tl.float32)
+    for start in range(0, N, BLOCK):
+        x = tl.load(x_ptr + row * N + start + cols, mask=start + cols < N, other=0.0)
+        squares += x * x
+    tl.store(rstd_ptr + row, tl.rsqrt(tl.sum(squares) / N + eps))
+
+
+# %%
+def compute_rstd(x):
+    M, N = x.shape
+    rstd = torch.empty(M, device=x.device)
+    rstd_kernel[(M,)](x, rstd, N, 1e-5, BLOCK=1024 if M < 256 else 256)
+    return rstd
+
+
+def same_bits(x, rows):
+    """Do the first rows have the same bits as a batch of their own?"""
+    return torch.equal(compute_rstd(x)[:rows], compute_rstd(x[:rows]))
+
+
+# %% [markdown]
+# Lesson 13 has met this bug: the bits of a row depend on how many others are there.
+
+# %%
+predict("17-batch")
+
+# %% tags=["answer"]
+x = normal(300, 2048, seed=6)
+rstd, exact = compute_rstd(x), torch.rsqrt(x.double().square().mean(1) + 1e-5)
+print("close to fp64:", bool(((rstd - exact).abs() < 1e-6).all()))
+print("called twice:", torch.equal(rstd, compute_rstd(x)))
+print("50 of 200 rows:", same_bits(x[:200], 50))
+print("50 of 300 rows:", same_bits(x, 50))
+print("50 of 300 rows of ones:", same_bits(torch.ones_like(x), 50))
+
+# %% tags=["check"]
+passes = [
+    bool(((rstd - exact).abs() < 1e-6).all()),
+    torch.equal(rstd, compute_rstd(x)),
+    same_bits(x[:200], 50),
+    same_bits(x, 50),
+    same_bits(torch.ones_like(x), 50),
+]
+assert [list(cell) for cell in find("17-batch").answer] == [[number, 0] for number, well in enumerate(passes) if not well]
+assert passes == [True, True, True, False, True]
+
+# %% [markdown]
+# With random numbers the test depends on luck: a row's two sums often round to the same bits.
+
+# %% tags=["step"]
+# BEGIN SOLUTION
+#: 2048 whole numbers between 0 and 5000, for which rstd has other bits beside 299 rows than alone.
+#| whole_row = [1] * 2048
+whole_row = [4096] + [1] * 2047
+# END SOLUTION
+step("17-order")
+
+# %% tags=["check"]
+rows = torch.ones(300, 2048, device=course_lib.DEVICE)
+rows[0, 0] = 4096
+assert not same_bits(rows, 1)
+same = (compute_rstd(x) == torch.cat([compute_rstd(part) for part in x.split(100)])).double().mean().item()
+assert 0.2 < same < 0.8  # the share of random rows that show nothing
+
+# %% [markdown]
+# ## Room 5: None
 #
 # Lesson 14 has met this one.
 
@@ -357,7 +431,10 @@ assert not compared and [list(cell) for cell in find("17-none").answer] == [[2, 
 # - **Room 3**: attorch, August 2026 ([issue 18](https://github.com/BobMcDear/attorch/issues/18)).
 #   `cdiv(M, ROWS)` programs ran, and the buffer had `M // ROWS` rows. Its tests had 8096 rows in
 #   blocks of 8, 12288 in blocks of 16 and 131072 in blocks of 128: nothing is left over.
-# - **Room 4**: unsloth, RMSNorm, March 2026 ([issue
+# - **Room 4**: vLLM, RMSNorm in the mode that promises the same bits in every batch, July 2026
+#   ([issue 48271](https://github.com/vllm-project/vllm/issues/48271), lesson
+#   [13](13_without_locks.ipynb)).
+# - **Room 5**: unsloth, RMSNorm, March 2026 ([issue
 #   4533](https://github.com/unslothai/unsloth/issues/4533)). In 2023 the library did not train
 #   norms ([issue 45](https://github.com/unslothai/unsloth/issues/45)). Then came full fine-tuning.
 #

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import html
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -247,15 +248,15 @@ def test_cells_are_clicked_and_judged_exactly():
     assert (
         progress.read_predictions()["03-e"].said,
         progress.read_predictions()["03-e"].surprised,
-    ) == ("row 0: 13; row 1: 21", False)
+    ) == ("13; 21", False)
 
 
 @pytest.mark.parametrize(
     ("clicked", "said", "shown"),
     [
-        ([(0, 2)], "row 0: 13", ["", "", "✓", "○", "", ""]),
-        ([(0, 0), (0, 2), (1, 0)], "row 0: 11, 13; row 1: 21", ["✗", "", "✓", "✓", "", ""]),
-        ([(1, 2)], "row 1: column 2", ["", "", "○", "○", "", "✗"]),
+        ([(0, 2)], "13", ["", "", "✓", "○", "", ""]),
+        ([(0, 0), (0, 2), (1, 0)], "11; 13; 21", ["✗", "", "✓", "✓", "", ""]),
+        ([(1, 2)], "0 (2, 3)", ["", "", "○", "○", "", "✗"]),
     ],
 )
 def test_one_cell_too_many_or_too_few_is_a_surprise_and_each_cell_says_which(clicked, said, shown):
@@ -274,6 +275,11 @@ def test_who_does_not_click_sees_the_cells_and_an_old_answer_may_be_unreadable()
     assert signs(asked) == ["", "", "✓", "✓", "", ""] and not progress.read_predictions()
     progress.note_prediction("03-e", "row 7: 13; row 0", surprised=True)
     assert signs(predict("03-e")) == ["", "", "✓", "✓", "", ""]
+
+
+def test_a_label_may_hold_a_comma():
+    grid = replace(GRID, cells=(("0, 0", "0, 1", "0, 2"), ("1, 0", "1, 1", "1, 2")))
+    assert prediction._read_cells(grid, grid.write([[1, 0], [0, 1]])) == [(0, 1), (1, 0)]
 
 
 def test_without_a_kernel_the_table_stands_there_and_no_sign():

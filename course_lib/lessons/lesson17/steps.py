@@ -1,5 +1,5 @@
-"""The steps of lesson 17: a row that one-pass gets wrong, a comparison that fails on NaN, and a
-shape."""
+"""The steps of lesson 17: a row that one-pass gets wrong, a comparison that fails on NaN, a shape,
+and a row whose bits depend on the order of its sum."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from course_lib.norms import specimens
 
 _NAN = float("nan")
 _LARGEST, _MOST_ELEMENTS = 10_000, 20_000_000
+_COLUMNS = 2048  # of the row of room 4
 
 
 def _accept_row(row: Any) -> str:
@@ -48,6 +49,37 @@ def _accept_shape(shape: Any) -> str:
     return (
         f"for this shape db is {M} everywhere, as it should be: no row is lost."
         if bool((db == M).all())
+        else ""
+    )
+
+
+def _add_squares(row: torch.Tensor, sums: int) -> torch.Tensor:
+    """Return the sum of the squares in fp32, with as many running sums that meet in pairs."""
+    lanes = torch.zeros(sums)
+    for part in (row * row).split(sums):
+        lanes = lanes + part
+    while len(lanes) > 1:
+        lanes = lanes[: len(lanes) // 2] + lanes[len(lanes) // 2 :]
+    return lanes[0]
+
+
+def _accept_whole_row(row: Any) -> str:
+    try:
+        numbers = [float(number) for number in row]
+    except (TypeError, ValueError):
+        numbers = []
+    if len(numbers) != _COLUMNS:
+        raise WrongForm(f"`whole_row` has to be a list of {_COLUMNS} numbers.")
+    if not all(0 <= number <= 5000 and number.is_integer() for number in numbers):
+        raise WrongForm("`whole_row` has to hold whole numbers between 0 and 5000.")
+    alone, beside_299 = (
+        torch.rsqrt(_add_squares(torch.tensor(numbers), sums) / _COLUMNS + 1e-5)
+        for sums in (1024, 256)
+    )
+    return (
+        f"rstd of this row is {alone:.9g} with 1024 running sums and with 256: the bits are the"
+        " same."
+        if alone == beside_299
         else ""
     )
 
@@ -152,6 +184,27 @@ STEPS = (
             Slip("(1027, 20)", "(1027, 64)"),
             Slip("(1027, 20)", "(37, 20)"),
             Slip("(1027, 20)", "(1032, 20)"),
+        ),
+    ),
+    Step(
+        "17-order",
+        kind="value",
+        entry_point="whole_row",
+        accepts=_accept_whole_row,
+        question=(
+            "From which whole number on can fp32 no longer add 1? What may come before the ones in"
+            " their running sum, so that it is that large?"
+        ),
+        debrief=(
+            "4096 squared is 2^24, and there fp32 goes in steps of 2: each 1 that is added is lost,"
+            " 7 of them in a running sum of 8 numbers, 1 in a running sum of 2. A random row shows"
+            " the bug only if its two sums happen to round apart."
+        ),
+        slips=(
+            Slip("[4096] + [1] * 2047", "[2] * 2048"),
+            Slip("[4096] + [1] * 2047", "[4096] * 2048"),
+            Slip("[4096] + [1] * 2047", "[4000] + [1] * 2047"),
+            Slip("[4096] + [1] * 2047", "[6000] + [1] * 2047"),
         ),
     ),
 )
