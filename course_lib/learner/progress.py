@@ -121,7 +121,7 @@ def read_predictions() -> dict[str, Prediction]:
 
 
 def read_recalled() -> dict[str, Prediction]:
-    """Return every answer to a recall question, by lesson and id: "05 03-tree". Never raises
+    """Return every answer to a recall question, by lesson and id: "05 03-ones". Never raises
     because of the file's content."""
     return _read().recalled
 

@@ -141,8 +141,8 @@ who_kernel[(3,)](programs, lanes, BLOCK=4)
 assert programs.tolist() == [e // 4 for e in range(12)] and lanes.tolist() == [e % 4 for e in range(12)]
 
 # %% [markdown]
-# Here no two programs write the same element. What if they do? Let each of the three store its
-# number at one and the same address.
+# Here no two programs write the same element. Now let each of the three store its number at one and
+# the same address.
 
 
 # %%
@@ -315,8 +315,8 @@ assert neighbour.tolist() == [0, 0, 0, -1, -1, -1, -1] and torch.equal(y, 2 * x)
 assert find("00-load-only").answer == "0 three times, then -1 four times"
 
 # %% [markdown]
-# A mask may be any condition. **Your step:** double only the elements from
-# `start` to `stop - 1`, as in the slice `y[start:stop]`. In a kernel write `&` for "and", with parentheses around each side.
+# A mask may be any condition. **Your step:** double only the elements from `start` to `stop - 1`, as
+# in the slice `y[start:stop]`. In a kernel write `&` for "and", with parentheses around each side.
 
 
 # %% tags=["step"]
@@ -383,9 +383,9 @@ assert np.isclose(found.tolist(), right).tolist() == [False, True, False, True]
 
 # %% [markdown]
 # Which `other` is right depends on what comes next. For a sum it is 0. For a maximum it is minus
-# infinity, and for a sum of exp(x), too. For a copy every value is right, because the store is masked, too. Which `other` is
-# right for the smallest number? Write it in the next cell. (In a kernel, too, `float("inf")` is
-# infinity.)
+# infinity, and for a sum of exp(x), too. For a copy any value is right, because the store is masked,
+# too. Which `other` is right for the smallest number? Write it in the next cell. (In a kernel, too,
+# `float("inf")` is infinity.)
 
 
 # %% tags=["step"]
@@ -406,21 +406,21 @@ step("00-smallest")
 # Keep one question in mind: "What do the masked lanes hold *now*?" You will need it in nearly every
 # lesson.
 #
-# ## For which n does a test find a missing mask?
+# ## For which n can a test find a missing mask?
 #
-# Only where a lane is past the end. With a block of 8 that is so for 35 of the n from 1 to 40. The
-# multiples of 8 hide the missing mask, and people test with such round numbers, 1024 rows or 4096
-# columns.
-#
-# Check it in a picture, of a kernel that copies n numbers from x to y. Untick `mask = offsets < n`
-# and drag n along the memory: for which n does the memory behind `y` stay as it was? Click a lane
-# to see what it reads and writes. At the end choose `n // BLOCK` as the grid, and see what is
-# missing.
+# The kernel in the picture copies n numbers from x to y. Untick `mask = offsets < n` and drag n along
+# the memory: for which n does the memory behind `y` stay as it was? Click a lane to see what it reads
+# and writes. At the end choose `n // BLOCK` as the grid, and see what is missing.
 
 # %%
 from course_lib.lessons import copy_map
 
 copy_map(n=10, block=4)
+
+# %% [markdown]
+# Only where a lane is past the end, and only if the test looks behind `y`. With a block of 8 that is
+# 35 of the n from 1 to 40. The multiples of 8 hide the missing mask, and people test with such round
+# numbers, 1024 rows or 4096 columns.
 
 # %% tags=["check"]
 harmless = []

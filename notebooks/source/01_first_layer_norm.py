@@ -13,9 +13,8 @@
 # %% [markdown]
 # # 01 A first LayerNorm
 #
-# Here is a kernel that normalises a row of numbers. It is ten lines long, and many people write it
-# like this. Is it always right? In this lesson you look for a row that it gets wrong, and you build
-# a LayerNorm from it.
+# Here is a kernel that normalises a row of numbers. Many people write it like this. In this lesson
+# you look for a row that it gets wrong. Then you mend it, and build a LayerNorm from it.
 #
 # *About 45 minutes, exercises included. Needs: lesson 00.*
 
@@ -88,10 +87,9 @@ assert np.allclose(normalise(EIGHT), xhat) and xhat.mean() == 0 and (xhat**2).me
 # kernel below. Then drag numbers of the row.
 
 # %%
-from course_lib.lessons import block_stepper
+from course_lib.lessons.lesson01 import figures
 
-eight = [[2, 4, 4, 4, 5, 5, 7, 9]]
-block_stepper("layer_norm", eight, 8, mask_deviation=False, one_block=True, eps=0.0)
+figures.step_norm_kernel([2, 4, 4, 4, 5, 5, 7, 9])
 
 # %% [markdown]
 # ## Which changes of the row change the results?
@@ -141,8 +139,7 @@ print("kernel:", normalise([11, 12, 14, 15, 16]))
 print("right: ", reference.layer_norm([[11, 12, 14, 15, 16]], eps=0).y[0].round(2))
 
 # %% tags=["answer"]
-five = [[11, 12, 14, 15, 16]]
-block_stepper("layer_norm", five, 8, mask_deviation=False, one_block=True, eps=0.0)
+figures.step_norm_kernel([11, 12, 14, 15, 16])
 
 # %% tags=["check"]
 wrong, right = normalise(FIVE), reference.layer_norm([FIVE], eps=0)
@@ -265,10 +262,10 @@ tenth = np.float32(0.1)
 assert ((4 * tenth + 3 * tenth) / np.float32(7) - tenth) == np.spacing(tenth)  # the mean is one step too large
 
 # %% [markdown]
-# So LayerNorm adds a small number **eps** to the variance, inside the root. 1e-5 is usual, and both
-# rows come out as 0, or so near to it that it does not matter. A kernel
-# computes 1 / sqrt(var + eps) once per row. It is called `rstd` (reciprocal standard deviation).
-# The kernel multiplies by it, because a GPU multiplies faster than it divides:
+# So LayerNorm adds a small number **eps**, usually 1e-5, to the variance, inside the root. Then both
+# rows come out as 0, or very near to 0. A kernel computes 1 / sqrt(var + eps) once per row. This
+# number is called `rstd` (reciprocal standard deviation). The kernel multiplies by it, because a GPU
+# multiplies faster than it divides:
 #
 # $$\mathrm{rstd} = \frac{1}{\sqrt{\mathrm{var} + \mathrm{eps}}} \qquad \hat{x}_j = (x_j - \mathrm{mean}) \cdot \mathrm{rstd}$$
 #
@@ -328,8 +325,6 @@ step("01-columns")
 # number per row. That is 12 matrices moved. The one kernel moves 2, a sixth of that.
 
 # %%
-from course_lib.lessons.lesson01 import figures
-
 figures.show_traffic()
 
 # %% tags=["check"]
@@ -401,15 +396,15 @@ ours = (some - some.mean(axis=-1, keepdims=True)) / some.std(axis=-1, keepdims=T
 assert np.allclose(ours, torch.nn.functional.layer_norm(as_torch, (4,), eps=0))
 
 # %% [markdown]
-# **BatchNorm** shares one mean among all tokens of a channel. So in training the result of a token
-# depends on the other tokens of the batch. **InstanceNorm** shares it inside one sequence.
+# **BatchNorm** takes one mean per channel, over all tokens of the batch. So in training the result
+# of a token depends on the other tokens. **InstanceNorm** takes one per channel and sequence.
 # **RMSNorm**, lesson 02, takes each token by itself, as LayerNorm does.
 #
 # With LayerNorm the shape in front of the channels does not matter: flatten it. **M rows, one for
 # each token, and N columns, the channels.** Nearly all matrices of this course are M x N.
 #
-# A model that sends `x` of shape (8, 128, 768) has M = 8 · 128 = 1024 rows, and LayerNorm takes as
-# many means. M is the product of all dimensions but the last, and not `x.shape[0]`. For a matrix
+# A model that sends `x` of shape (8, 128, 768) has M = 8 · 128 = 1024 rows, and LayerNorm takes
+# 1024 means. M is the product of all dimensions but the last, and not `x.shape[0]`. For a matrix
 # the two are the same, so a test with matrices does not see the difference.
 
 # %% tags=["check"]
@@ -419,8 +414,8 @@ assert sent.reshape(-1, 768).shape[0] == sent.mean(dim=-1).numel() == 1024 and s
 # %% [markdown]
 # ## The same in PyTorch operations
 #
-# Before you write a fast norm, write a plain one, to compare with. It works on all rows at once.
-# Here each of three rows has to be divided by its largest number.
+# Before you write a fast norm, write a plain one to compare it with. It works on all rows at once.
+# An example: divide each of three rows by its largest number.
 
 # %%
 x = torch.tensor([[1.0, 2, 4], [1, 5, 10], [1, 50, 100]])
@@ -428,7 +423,7 @@ largest = x.amax(dim=-1)  # over the last dimension: 4, 10, 100
 scaled = x / largest
 
 # %%
-predict("01-diagonal")
+predict("01-largest")
 
 # %% tags=["answer"]
 print(scaled)
@@ -436,13 +431,13 @@ print(largest.shape, x.amax(dim=-1, keepdim=True).shape)
 
 # %% tags=["check"]
 right = x / x.amax(dim=-1, keepdim=True)
-assert (scaled == right).sum() == find("01-diagonal").answer and scaled.max() == 5
+assert (scaled == right).sum() == find("01-largest").answer and scaled.max() == 5
 assert torch.equal(scaled.diagonal(), right.diagonal())
 assert (x / x.amax(dim=-1, keepdim=True)).amax(dim=-1).tolist() == [1, 1, 1]
 assert largest.shape == (3,) and x.amax(dim=-1, keepdim=True).shape == (3, 1)
 
 # %% [markdown]
-# You need four more facts.
+# You need four more facts for LayerNorm.
 #
 # - LayerNorm divides by N. `torch.var` divides by N - 1 unless you write `correction=0`: for 11 12
 #   14 15 16 it gives 4.3, not 3.44.
@@ -451,7 +446,7 @@ assert largest.shape == (3,) and x.amax(dim=-1, keepdim=True).shape == (3, 1)
 # - Round once, at the end, with `.to(x.dtype)`.
 # - A NaN or an infinity in a row may spoil that row, but no other.
 #
-# Now write LayerNorm in PyTorch operations. This is exercise 01a.
+# Now write it in PyTorch operations: exercise 01a.
 
 # %% tags=["check"]
 row = torch.tensor([11.0, 12, 14, 15, 16])
@@ -476,8 +471,8 @@ wide = torch.arange(24.0).reshape(3, 8)
 x = wide[:, :5]  # three rows of five columns, the same memory
 
 # %% [markdown]
-# `x` is no copy, so its rows are where they were in `wide`, 8 elements apart, though N is 5. A
-# kernel that steps by N looks for row 2 at element 10.
+# `x` is no copy: its rows are still 8 elements apart, though N is 5. A kernel that steps by N looks
+# for row 2 at element 10.
 
 # %%
 print(x.stride(0), "elements between rows; row 2 begins with", x[2, 0].item())
@@ -539,9 +534,9 @@ assert np.allclose(y[:2], rows[:2], atol=1e-4)
 assert np.allclose(y[2], rows[0], atol=1e-4) and not np.allclose(y[2], rows[2])
 
 # %% [markdown]
-# Row 0 is back, and row 1, which has the same mean and the same spread. Row 2 is not: it was ten
-# times as large, and it comes out as row 0. `w` and `b` give a size to columns, and all rows share
-# it. What made one row larger than another is gone.
+# Row 0 is back, and so is row 1, which has the same mean and standard deviation. Row 2 was ten times
+# as large, and it comes out as row 0. `w` and `b` give each column a size, the same in all rows. So
+# they cannot bring back by how much one row was larger than another.
 
 # %% [markdown]
 # ## What you predicted

@@ -15,7 +15,7 @@
 #
 # Here is the variance of lesson 01 in a shorter form. The kernel adds up x and x², and no lane past
 # the end has to be cleared. The formula is right, and well-known libraries use it. In this lesson
-# you find the rows on which it fails, and you find out why.
+# you find the rows on which the kernel fails, and the reason.
 #
 # *About 35 minutes, the exercise included. Needs: lesson 01.*
 
@@ -74,8 +74,8 @@ assert make_rows(1).device.type == course_lib.DEVICE and find_error(var, make_ro
 assert 0.9 < var.min() < var.max() < 1.15
 
 # %% [markdown]
-# All 64 are near 1, as they should be. Now add the same number to every element. That moves the
-# mean. It does not move the variance.
+# All 64 are near 1, as they should be. Now add the same number to every element. That changes the
+# mean, and not the variance.
 
 # %%
 from course_lib.lessons import predict
@@ -146,19 +146,18 @@ for ratio, largest in ((1000, 0.4), (10_000, 40)):
 # Each term is right to seven digits. That is as good as fp32 gets. But the first six digits of the
 # two terms are the same, and the subtraction removes them.
 #
-# This is **cancellation**. No operation fails, and the subtraction of two such near numbers is
-# exact. But the digits that are equal in both terms, the right ones, become 0. The digits that are
-# left come from the rounding of the two terms. (On a
-# GPU the compiler joins the product and the subtraction into one instruction, an FMA, which rounds
-# once. Then mean² is not rounded. But mean and E[x²] are, and the error is as large.)
+# This is **cancellation**. The subtraction itself is exact, as it always is for two numbers so near
+# to each other. But the digits that are equal in both terms, the right ones, become 0. The digits
+# that are left come from the rounding of the two terms. (On a GPU the compiler joins the product and
+# the subtraction into one instruction, an FMA, which rounds once. Then mean² is not rounded. But
+# mean and E[x²] are, and the error is as large.)
 #
 # ## How much is lost?
 #
-# Write u for the largest relative error of one rounding. In fp32 u is 2⁻²⁴. A term of the size
-# E[x²] is off by about u · E[x²]. (It is rounded many times, sometimes up and sometimes down, and
-# most of these errors cancel. The last dive has the bound.) The result has the size of the
-# variance. So
-# the relative error of the variance is about
+# Write u for the largest relative error of one rounding. In fp32 u is 2⁻²⁴. The term E[x²] is off
+# by about u · E[x²]. (It is rounded many times, sometimes up and sometimes down, and most of these
+# errors cancel. The last dive has the bound.) Divide this error by the variance: the relative error
+# of the variance is about
 #
 # $$u\,\frac{E[x^2]}{\mathrm{var}} = u\,\kappa^2 \qquad\qquad \kappa = \sqrt{1 + \frac{\mathrm{mean}^2}{\mathrm{var}}}$$
 #
@@ -196,7 +195,7 @@ for ratio in (10, 100, 1000, 10_000):
 # ## What do real rows look like?
 #
 # The rows of this lesson were made up. What does a norm get in a model? The course ran three small
-# models, which have ten norms together, and measured each row that enters a norm:
+# models, which have ten norms in all, and measured each row that enters a norm:
 #
 # - the language model of lesson 14, trained, on its text;
 # - [Magika](https://github.com/google/magika), which tells the type of a file from its bytes, on
@@ -235,7 +234,7 @@ assert round(years.mean() / years.std()) == 258 and round(u * 258**2, 3) == 0.00
 # The buttons above the chart also show how large the rows are, and whether one column is far larger
 # than the others. Such a column does not make mean/std large, because it makes std large, too.
 #
-# Rows that no layer has touched can lie further out. Take the years 2000 to 2026, one in each
+# Rows that no layer has changed can have a larger mean/std. Take the years 2000 to 2026, one in each
 # column: mean/std is 258, and u · kappa² is 0.004.
 
 # %% [markdown]
@@ -271,7 +270,7 @@ assert course_lib.MODE == "gpu" or (abs(squares - 1) > 0.02).sum() == 53
 assert find("03-shows").answer == "the mean square of each row of y"
 
 # %% [markdown]
-# No eye sees it in a print of y. A test with large means does. Tests mostly take `torch.randn`, and there kappa is 1.
+# Most tests take rows from `torch.randn`. There kappa is about 1, and they see nothing of this.
 #
 # At 10,000 the variance can be negative, and then y is NaN. Flax is a library for neural networks
 # in JAX. Its LayerNorm takes the one-pass formula by default, and replaces a negative variance by
@@ -280,13 +279,13 @@ assert find("03-shows").answer == "the mean square of each row of y"
 # Magika's two norms do the same: the graph in its package (version 1.0.3) adds up x and x²,
 # subtracts, and takes `max(0, var)`.
 #
-# The clamp takes away the NaN, which was the only warning. Where the variance should be 1 and the
-# clamp makes it 0, only eps is left under the root, and y comes out 316 times too large.
+# The clamp takes away the NaN, which was a warning. Where the variance should be 1 and the clamp
+# makes it 0, only eps is left under the root, and y comes out 316 times too large.
 
 # %% [markdown]
 # Now move the mean yourself. Drag the point, or use the arrow keys. Find
 #
-# 1. the smallest mean/std at which already the first digit of the variance is wrong;
+# 1. the smallest mean/std at which even the first digit of the variance is wrong;
 # 2. a row whose variance is negative, and what *clamp at 0* does to its y;
 # 3. an algorithm that is as exact at 10,000 as at 1.
 #
@@ -308,9 +307,9 @@ assert abs(compute_curve("two_pass", "pairwise", "fp32", 1024, RATIOS)["var"][RA
 # %% [markdown]
 # ## What is the way out?
 #
-# Subtract *before* you square. `x - mean` is small, and small numbers have small roundings. This is
-# **two-pass**: first the mean, then the mean of `(x - mean)²`. The second sweep can only begin when
-# the mean is known.
+# Subtract *before* you square. `x - mean` is small, and small numbers have small rounding errors.
+# This is **two-pass**: first the mean, then the mean of `(x - mean)²`. The second sum can only begin
+# when the mean is known.
 #
 # Suppose that you rewrite the kernel at the top of this page as two-pass.
 
@@ -350,11 +349,10 @@ assert find("03-loads").answer == 1
 # %% [markdown]
 # At mean 10,000 this kernel is right to five digits and more. One-pass had none.
 #
-# In NumPy and PyTorch you do the same for all rows at once. There is one trap. `np.mean(x, axis=1)`
-# has the shape (M,): one mean per row. NumPy lines up shapes from the right, so `x - mean` takes
-# mean 0 from *column* 0, mean 1 from column 1, and so on. If M and N differ, and both are above 1,
-# you get an error. If M equals N you get wrong numbers. `mean[:, None]` has the shape (M, 1): a
-# column, one mean in front of each row.
+# In NumPy you do the same for all rows at once. `np.mean(x, axis=1)` has the shape (M,): one mean per
+# row. With it `x - mean` has the fault of `largest` in lesson 01. If M and N differ, and both are
+# above 1, you get an error. If M equals N you get wrong numbers. `mean[:, None]` has the shape
+# (M, 1), a column.
 
 
 # %% tags=["step"]
@@ -372,10 +370,10 @@ step("03-column")
 # %% [markdown]
 # ## And in half precision?
 #
-# So far x was fp32. Give the same arithmetic fp16, and something else breaks. Add up ones in fp16,
-# one after the other: the sum grows to 2048 and stops. From there on neighbouring fp16 numbers are
-# 2 apart. 2049 lies exactly between two of them, and the one whose last binary digit is 0 is taken,
-# 2048, again and again. (In bf16 the sum stops at 256.)
+# So far x was fp32. In fp16 something else breaks. Add up ones in fp16, one after the other: the sum
+# grows to 2048 and stops. From there on neighbouring fp16 numbers are 2 apart. 2048 + 1 lies exactly
+# between two of them, and it is rounded to the one whose last binary digit is 0. That is 2048, each
+# time. (In bf16 the sum stops at 256.)
 
 # %%
 total = np.float16(0)
@@ -384,7 +382,7 @@ for _ in range(4096):
 print(int(total))
 
 # %% [markdown]
-# And in a kernel?
+# Now let a kernel add them up.
 
 
 # %%
@@ -394,7 +392,7 @@ def total_kernel(x_ptr, total_ptr, BLOCK: tl.constexpr):
 
 
 # %%
-predict("03-tree")
+predict("03-ones")
 
 # %% tags=["answer"]
 ones = torch.ones(4096, dtype=torch.float16, device=course_lib.DEVICE)
@@ -414,11 +412,11 @@ total_kernel[(1,)](ones, total, BLOCK=4096)
 tree = np.ones(4096, np.float16)
 while len(tree) > 1:
     tree = tree[::2] + tree[1::2]  # each sum is rounded to fp16
-assert find("03-tree").answer == str(int(total.item())) and total.item() == tree[0] == 4096 and tree.dtype == np.float16
+assert find("03-ones").answer == str(int(total.item())) and total.item() == tree[0] == 4096 and tree.dtype == np.float16
 
 # %% [markdown]
-# Squares break in either order: 300² is infinite in fp16. One rule covers both: **convert to fp32
-# first, round at the end.**
+# No order of the additions saves squares: 300² is infinite in fp16 before anything is added. One
+# rule covers both: **convert to fp32 first, round at the end.**
 
 
 # %% tags=["step"]
@@ -441,8 +439,8 @@ with warnings.catch_warnings():
 # %% [markdown]
 # ## Your turn
 #
-# Write both variances in NumPy, for all rows of a matrix. The check knows how many digits one-pass
-# may lose.
+# Write both variances in NumPy, for all rows of a matrix. The check allows one-pass an error of a few
+# roundings of E[x²], and no more.
 
 # %%
 from course_lib import exercise
@@ -458,8 +456,8 @@ offer_hunt("02b")
 # ## Without rails
 #
 # An optional task. The variance stays as it is if you subtract one number from a whole row, so one-pass
-# on x - x[0] should be right where one-pass on x fails. Mostly it is. Write it, and then
-# find a row for which it is not: the grader takes your row and measures. The task gives no points.
+# on x - x[0] should be right where one-pass on x fails. Mostly it is. Write it, and then find a row
+# for which it is not: the check measures the error on your row. The task gives no points.
 
 # %%
 exercise("03b")
@@ -535,8 +533,8 @@ assert abs(statistics.one_pass(x.astype(np.float32), np.float32, "pairwise").var
 # Perhaps rows with a large mean are hopeless for everybody.
 
 # %% [markdown]
-# Move every element by one rounding: up if it lies above the mean, down if below. That is the worst
-# case for a variance. Then compute the variance in float64. How far does it move?
+# Change every element by as much as one rounding can: up if it lies above the mean, down if below.
+# That is the worst case for a variance. Then compute the variance in float64. How far does it move?
 
 # %%
 noise = np.random.default_rng(0).standard_normal(8192)
@@ -550,10 +548,10 @@ kappa = float(statistics.condition_number(x))
 assert u * kappa < abs(moved) < 2 * u * kappa < 1e-2 * u * kappa**2
 
 # %% [markdown]
-# The variance moves by less than 2 u kappa. So if the stored numbers are themselves rounded, nobody
-# knows their variance to more than four digits at mean/std = 1000. Two-pass finds the variance of
-# the *stored* numbers to seven digits, and the last three mean nothing. One-pass loses another
-# factor kappa.
+# The variance moves by less than 2 u kappa. So if the stored numbers are themselves rounded, their
+# variance is known to four digits at most at mean/std = 1000. Two-pass finds the variance of the
+# *stored* numbers to seven digits, and the last three mean nothing. The error of one-pass is larger
+# than this by a factor of kappa.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: what do the roundings add up to?
@@ -566,14 +564,12 @@ assert u * kappa < abs(moved) < 2 * u * kappa < 1e-2 * u * kappa**2
 # one element after the other.
 #
 # 1. Each element goes through at most N - 1 additions and one division, so N roundings. So the
-#    error e of the mean is at most
-#    gamma(N) · mean of |x|, and that is at most gamma(N) kappa std.
+#    error e of the mean is at most gamma(N) · mean of |x|, and that is at most gamma(N) kappa std.
 # 2. If the mean is off by e, the mean of the squared deviations is var + e². That is at most var
 #    (1 + (gamma(N) kappa)²).
 # 3. Each squared deviation goes through at most N + 3 roundings: two from the difference (it is
-#    squared), one from the square, N - 1 from
-#    the
-#    sum and one from the division. All terms are positive, so the relative error of their sum is at most gamma(N + 3).
+#    squared), one from the square, N - 1 from the sum and one from the division. All terms are
+#    positive, so the relative error of their sum is at most gamma(N + 3).
 #
 # Together: relative error ≤ gamma(N + 3) + (1 + gamma(N + 3)) (gamma(N) kappa)². The first term
 # does not depend on the mean, and kappa² is multiplied by u². For one-pass, step 3 has E[x²] =

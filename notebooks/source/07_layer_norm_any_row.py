@@ -14,8 +14,8 @@
 # # 07 LayerNorm for any row
 #
 # The kernel below passes its test, and is wrong in four ways. A launch chooses how long the rows
-# are, where they lie in memory, which numbers they hold, and how large the matrix is. Each of the
-# four can be chosen so that the kernel is wrong. Hunt for it before the page tells you why.
+# are, where they lie in memory, which numbers they hold, and how large the matrix is. For each of
+# the four there is a choice with which the kernel is wrong. Find it before the page tells you why.
 #
 # *About 35 minutes, the exercise included. Needs: lessons 05 and 06.*
 
@@ -49,9 +49,9 @@ def norm_kernel(x_ptr, y_ptr, stride, N, eps, BLOCK: tl.constexpr):
 def compare(x):
     M, N = x.shape
     whole = torch.empty(0, dtype=x.dtype).set_(x.untyped_storage()).to(course_lib.DEVICE)
-    x = whole.as_strided(x.shape, x.stride(), x.storage_offset())  # as it lay, on a GPU, too
+    x = whole.as_strided(x.shape, x.stride(), x.storage_offset())  # the same strides on a GPU
     memory = torch.full((M * max(N, x.stride(0)) + 8,), float("nan")).to(x)
-    y = memory[: M * N].view(M, N)  # packed; there is room behind it
+    y = memory[: M * N].view(M, N)  # packed
     norm_kernel[(M,)](x, y, x.stride(0), N, 1e-5, BLOCK=8)
     right = torch.nn.functional.layer_norm(x.double(), (N,))
     for name, result in (("kernel", y.double()), ("right ", right)):
@@ -101,11 +101,16 @@ N = 9
 
 step("07-length")
 
-# %%
-predict("07-ninth")
-
-# %% tags=["answer"] varies={"always": "it shows the input that the step before it chose"}
+# %% varies={"always": "it shows the input that the step before it chose"}
 compare((3.0 * torch.arange(2 * N) % 7).reshape(2, N))
+
+# %%
+predict("07-nine")
+
+# %% tags=["answer"]
+eight = [-3.0, -1, 1, 3, -2, 2, -4, 4]
+near_5 = [number + 5 for number in eight]
+compare(torch.tensor([[*near_5, 0], [*near_5, 5], [*eight, 0]]))
 
 # %% tags=["check"]
 for columns in (1, 2, 5, 7, 8, 9, 10, 16, 32):
@@ -116,7 +121,14 @@ nine = (3.0 * torch.arange(9) % 7)[None].to(course_lib.DEVICE)
 got, right = torch.full((1, 9), float("nan"), device=course_lib.DEVICE), torch.nn.functional.layer_norm(nine, (9,))
 norm_kernel[(1,)](nine, got, 9, 9, 1e-5, BLOCK=8)
 assert got[0, 8].isnan() and (abs(got - right)[0, :8] > 1e-2).all()
-assert find("07-ninth").answer.startswith("wrong numbers")
+for front, last, finds in (
+    (near_5, 0, False), (near_5, 5, False), (eight, 0, True), (eight, 1, False), (8 * [4.0], 0, False),
+):  # fmt: skip
+    row = torch.tensor([[*front, last]], device=course_lib.DEVICE)
+    norm_kernel[(1,)](row, got, 9, 9, 1e-5, BLOCK=8)
+    right = torch.nn.functional.layer_norm(row, (9,))
+    assert torch.allclose(got[0, :8], right[0, :8], atol=1e-3) == finds
+assert np.mean(near_5) == 5 and find("07-nine").answer.endswith("number and the mean are 0")
 
 # %% [markdown]
 # A block of Triton has at most 2²⁰ numbers, and a row may have more. So let the block walk along the
@@ -124,8 +136,9 @@ assert find("07-ninth").answer.startswith("wrong numbers")
 # have left the lanes, and it has to read them again.
 
 # %% [markdown]
-# Step through three loops: for the mean, for the variance, and for `y`. In the second one the mistake of lesson 01 is back: the box *mask the
-# deviation* is off. At which step do you see the first wrong number? Then tick the box.
+# Step through three loops: for the mean, for the variance, and for `y`. The second one has the
+# mistake of lesson 01: the box *mask the deviation* is off. At which step do you see the first wrong
+# number? Then tick the box.
 
 # %%
 from course_lib.lessons import block_stepper
@@ -222,27 +235,32 @@ for tried in (
     assert is_right(tried) == bool(accepts(tried))
 
 # %%
-predict("07-stride")
+predict("07-empty-like")
+
+# %% tags=["answer"]
+x = torch.arange(18.0).reshape(3, 6)[:, :4]
+print("strides of x:", x.stride(), "and of y:", torch.empty_like(x).stride())
 
 # %% tags=["check"]
-memory, x = (
-    torch.full((24,), float("nan")),
-    torch.tensor([[1.0, 2, 3, 5], [9, 1, 1, 2], [4, 8, 1, 1]]),
-)
-memory, x = memory.to(course_lib.DEVICE), x.to(course_lib.DEVICE)
-norm_kernel[(3,)](x, memory, 4, 4, 1e-5, BLOCK=8)
-cut, right = memory[:18].view(3, 6)[:, :4].cpu(), torch.nn.functional.layer_norm(x, (4,)).cpu()
-assert torch.isclose(cut, right, atol=1e-3).nonzero().tolist() == [list(cell) for cell in find("07-stride").answer]
+memory = torch.full((24,), float("nan"), device=course_lib.DEVICE)
+x = (torch.arange(18.0, device=course_lib.DEVICE) ** 2).reshape(3, 6)[:, :4]
+y = torch.empty_like(x)
+assert (x.stride(), y.stride()) == ((6, 1), (4, 1))
+assert torch.empty_like(torch.empty(4, 3).t()).stride() == (1, 3)  # no gaps: the strides are kept
+norm_kernel[(3,)](x, memory, x.stride(0), 4, 1e-5, BLOCK=8)
+in_y, right = memory[: y.numel()].view(3, 4).cpu(), torch.nn.functional.layer_norm(x, (4,)).cpu()
+assert torch.isclose(in_y, right, atol=1e-3).all(1).tolist() == [True, False, False]
+assert find("07-empty-like").answer == "row 0 alone" and not memory[12:16].isnan().any()  # row 2, behind y
 
 # %% [markdown]
-# The shape does not say how a tensor lies in memory. `x.stride(0)` does, for `x` alone. So a kernel
-# takes two: `x_ptr += row * stride_x` and `y_ptr += row * stride_y`.
+# So a kernel takes a stride for each tensor: `x_ptr += row * stride_x` and `y_ptr += row *
+# stride_y`.
 #
 # ## Hunt 3: which numbers?
 #
-# Models keep `x` in fp16 or bf16, because that halves the bytes. `tl.load` makes a block of fp16
-# numbers of them, and the first `tl.sum` is in fp16. Choose eight numbers, each between -65504 and
-# 65504, on which the kernel is wrong.
+# Models keep `x` in fp16 or bf16, because that halves the bytes. If `x` is fp16, `tl.load` returns
+# fp16 numbers, and the first `tl.sum` adds them in fp16. Choose eight numbers, each between -65504
+# and 65504, on which the kernel is wrong.
 
 # %% tags=["step"]
 # BEGIN SOLUTION
@@ -257,9 +275,9 @@ step("07-half")
 compare(torch.tensor([row]).half())
 
 # %% [markdown]
-# In lesson 02 one number near 300 ruined a row, because its square is 90000. Here are eight of
-# them, and their sum is 0. The kernel is right: Triton divides fp16 numbers in fp32, so `mean` is
-# fp32, and with it `x - mean` and the squares. In lesson 02 the square came first.
+# In lesson 02 one number near 300 ruined a row: 90000, its square, is infinite in fp16. Here are
+# eight of them, and the kernel is right. Triton divides fp16 numbers in fp32, so `mean` is fp32,
+# and so are `x - mean` and its square.
 
 # %%
 compare(torch.tensor([[300, -300, 300, -300, 300, -300, 300, -300]]).half())
@@ -280,6 +298,7 @@ from course_lib.compiler import Pointer, compile_report
 def half_by_half_kernel(x_ptr):
     x = tl.load(x_ptr)
     tl.static_assert(x.dtype == tl.float16)
+    tl.static_assert((x * x).dtype == tl.float16)
     tl.static_assert((x / x).dtype == tl.float32)  # Triton divides fp16 numbers in fp32
 
 
@@ -336,8 +355,9 @@ assert torch.equal(*both) and both[0].isfinite().all() and find("07-casts").answ
 assert rows.double().sum(1).min() > 65504
 
 # %% [markdown]
-# An operation on two fp16 numbers gives fp16, and a line does not show which dtype its numbers have.
-# So the course writes both halves of one rule that is always right, and from here on its exercises give them:
+# A line does not show the dtype of its numbers: fp16 times fp16 is fp16, fp16 divided by fp16 is
+# fp32. So the course follows two rules that are always right, and from here on its exercises give
+# you these lines:
 #
 # - **fp32 at the load.** `.to(tl.float32)` stands right behind every `tl.load`, of `x`, `w` and
 #   `b`.
@@ -348,9 +368,9 @@ assert rows.double().sum(1).min() > 65504
 #
 # ## Hunt 4: how large?
 #
-# This one needs no launch, only a pencil. Choose the shape of a packed fp16 matrix that the 80 GB
-# of an H100 can hold, with rows of at most 65,536 columns. The kernel has to look for the last row
-# in a wrong place.
+# This one needs no launch, only a pencil. Choose the shape of a packed fp16 matrix for which the
+# kernel looks for the last row in a wrong place. It must fit into the 80 GB of an H100, and its rows
+# may have at most 65,536 columns.
 
 # %% tags=["step"]
 # BEGIN SOLUTION
@@ -387,7 +407,7 @@ for tried in (
 assert 32769 * 65536 * 2 / 2**30 < 4.001 and 32769 * 65536 * 2 < 80 * 10**9
 
 # %% [markdown]
-# The repair is that of lesson 05. PyTorch's own LayerNorm was found to be wrong [beyond 2³²
+# Lesson 05 has the repair: `.to(tl.int64)`. PyTorch's own LayerNorm was found to be wrong [beyond 2³²
 # elements](https://github.com/pytorch/pytorch/issues/181555) (April 2026). In CUDA C++ the number
 # of a program (`blockIdx.x`) is unsigned, so there 2³² is the border. Liger-Kernel widened its row
 # numbers in [pull request 804](https://github.com/linkedin/Liger-Kernel/pull/804), and had the same
@@ -397,9 +417,9 @@ assert 32769 * 65536 * 2 / 2**30 < 4.001 and 32769 * 65536 * 2 < 80 * 10**9
 # %% [markdown]
 # ## Your turn: LayerNorm for any row
 #
-# Your kernel has to take what broke the page's. Strides, casts and wide rows are given. What is yours
-# are the statistics, and with them how often a row is read: each check counts it, beside the
-# course's kernel and the fewest reads that are possible.
+# Your kernel has to be right on all that broke the page's kernel. Strides, casts and wide rows are
+# given. You write the statistics, and so you decide how often a row is read. Each check counts
+# these reads, and shows the course's count and the fewest possible beside yours.
 
 # %%
 from course_lib import exercise
@@ -414,8 +434,8 @@ offer_hunt("06a")
 # %% [markdown]
 # ## Where does the kernel jump back?
 #
-# The map below records every access of the course's kernel. Each row of it is a program, and each
-# strip a sweep over a tensor. Step through program 1. Where does it jump back to the start of its
+# The map below records every access of the course's kernel. Each row of the map is a program, and
+# each strip is one sweep over a tensor. Step through program 1. Where does it jump back to the start of its
 # row? When 07a passes, choose *yours, 07a* and press **Run it**.
 
 # %%
@@ -438,13 +458,13 @@ assert (asked.times("x", "read"), asked.times("y", "write")) == (3, 1)
 assert asked.bytes("x") + asked.bytes("y") == 4 * M * N * 2
 
 # %% [markdown]
-# The kernel reads `x` three times and writes `y` once: 4 M N elements. Half of that could be saved,
-# if the row stayed somewhere between the loops: lesson 08.
+# The kernel reads `x` three times and writes `y` once: 4 M N elements. If the row stayed in
+# registers between the loops, half of that would be saved: lesson 08.
 
 # %% [markdown]
 # ## Without rails
 #
-# The course's 07a reads x three times. Two reads are enough for any row, and cost no digits: this
+# The course's 07a reads x three times. Two reads are enough for any row, and lose no digits. This
 # optional task allows no third.
 
 # %%
@@ -473,42 +493,19 @@ ladder("07")
 #   paper. Its formulas are your three loops.
 # - Triton's tutorial [Layer
 #   Normalization](https://github.com/triton-lang/triton/blob/545699290b851e70231ee3017481851170f1583d/python/tutorials/05-layer-norm.py)
-#   (as of commit 5456992): the same three loops. Find the two places where it would fail in this
-#   lesson. The first dive below names them.
+#   (commit 5456992): the same three loops. It fails in hunts 2 and 4: it has one stride, and its
+#   row offsets are products of 32 bits.
 # - `course_lib/kernels/layer_norm.py`: the course's kernel. It takes a column stride as well, for a
 #   transposed matrix.
 #
 # **Next:** lesson 08, where each row is read once.
 
 # %% [markdown] tags=["dive"]
-# ## Dive: one stride, and a gradient whose stride is 0
-#
-# > **ERRATUM** (Triton's tutorial, commit 5456992). It passes `x_arg.stride(0)` and uses it for `x`, `y`, `dy` and `dx`. Its row offsets
-# > are 32-bit products.
-#
-# You need no sliced `x` to make one stride fail. The gradient of `y.sum()` is 1 for every element.
-# PyTorch stores a single one, and strides that never move.
-
-# %%
-leaf, seen = torch.zeros(4, 8, requires_grad=True), []
-y = leaf * 1
-y.register_hook(lambda dy: seen.append((tuple(dy.shape), dy.stride())))
-y.sum().backward()
-print("shape and strides of dy:", *seen)
-
-# %% tags=["check"]
-assert seen == [((4, 8), (0, 0))]
-
-# %% [markdown]
-# Shape 4 x 8, strides 0 and 0: all 32 elements are the same one. A kernel that uses the stride of
-# `x` here reads behind the end of dy from the second element on.
-
-# %% [markdown] tags=["dive"]
 # ## Dive: what does an fp16 accumulator lose?
 #
 # A row with mean 8, N = 16384, BLOCK = 64: each lane adds about 8, 256 times, and its sum ends
-# near 2048. From 1024 on fp16 has only whole numbers, and from 2048 on only every second one. This
-# kernel computes the mean with an accumulator of a dtype that you choose.
+# near 2048. From 1024 on fp16 has only whole numbers, and from 2048 on only even ones. In this
+# kernel you choose the dtype of the accumulator.
 
 
 # %%
@@ -536,5 +533,5 @@ assert 16384 // 64 == 256 and 256 * 8 == 2048 and [np.spacing(np.float16(n)) for
 assert shift["fp16"] > 4 * 2.0**-11 and shift["fp32"] < 2.0**-11 / 100
 
 # %% [markdown]
-# The fp16 accumulator shifts the whole row in one direction, with this seed by several times the
-# largest rounding error of storing `y` in fp16. Other seeds give other shifts.
+# The fp16 accumulator shifts the whole row in one direction. With this seed the shift is several
+# times the largest rounding error of storing `y` in fp16. Other seeds give other shifts.

@@ -13,9 +13,9 @@
 # %% [markdown]
 # # 10 VJPs: what a norm cannot feel
 #
-# Two different rows can give the same y. Then nothing behind the norm can tell them apart, and no
-# gradient may ask for the difference. From this one fact you find LayerNorm's backward pass, term
-# by term. After that comes a proof of five lines.
+# Two different rows can give the same y. Nothing behind the norm can tell them apart, so the loss is
+# the same for both. From this one fact you find LayerNorm's backward pass, term by term. After that
+# comes a proof of five lines.
 #
 # *About 60 minutes, 35 of them for three exercises. Needs: lesson 02, derivatives (product, root,
 # chain rule) and the dot product of two vectors.*
@@ -76,8 +76,8 @@ assert np.allclose(layer_norm(x + 100), layer_norm(x)) and np.allclose(layer_nor
 # return `dx`, the same for x. (`dx` always means the gradient of the loss, never a small change of
 # x.)
 #
-# Here is `dx` by nudging. Move one element of x a little, see how all of y moves, and weigh each
-# movement with its `dy`. This needs no formula, and it is far too slow for real rows.
+# Here is `dx` by nudging. Move one element of x a little, see how far each element of y moves,
+# multiply that by its `dy`, and add up. This needs no formula, and is far too slow for real rows.
 
 
 # %%
@@ -173,9 +173,8 @@ assert (equal.y == 0).all() and abs(reference.layer_norm_vjp([[1.0, -3.0]], [[7.
 
 # %% [markdown]
 # The shortest test of a gradient is `y.sum().backward()`, on a fresh layer whose w is still 1. Many
-# people write it. Then wdy is 1 everywhere: an arrow along 1, a direction that is taken out whole,
-# and a function that always returns zeros passes. Somebody mends the test, and takes `(y *
-# y).sum()` as the loss.
+# people write it. Then wdy is 1 everywhere: it lies along 1, and nothing of it is left. So a function
+# that always returns zeros passes the test. Somebody takes `(y * y).sum()` as the loss instead.
 
 # %%
 predict("10-squares")
@@ -240,8 +239,7 @@ step("10-along-xhat")
 # angle, so it does not matter which of them you take out first.
 #
 # A real x has many rows, and each row has a c1 and a c2 of its own. In PyTorch `mean(dim=1)` has
-# the shape (M,), and you want a column of shape (M, 1): `keepdim=True` keeps the 1. Without it a
-# square matrix raises no error, and the mean of row i is subtracted from *column* i.
+# the shape (M,), and you want a column of shape (M, 1): `keepdim=True` keeps the 1 (lesson 01).
 #
 # ## In which unit?
 #
@@ -330,7 +328,7 @@ for eps in (0.0, 1e-5, 0.3):
 # %% [markdown]
 # ## What do w and b get?
 #
-# They are easier. Ask one question: **in which elements of y does `w[i]` stand?** Mean and variance
+# w and b are easier. Ask one question: **in which elements of y does `w[i]` stand?** Mean and variance
 # run along a row. w and b are shared by all rows.
 #
 # Here are two rows of four columns. How much does the loss rise for a unit of `w[0]`, of `w[1]`,
@@ -449,8 +447,8 @@ offer_hunt("09a")
 # %% [markdown]
 # ## Without rails
 #
-# In a model the input of a norm is a sum, and the sum goes on past the norm as well. Its gradient
-# then comes back on two ways. This task asks for the backward pass of both, with a contract and
+# In a model the input of a norm is a sum, and the sum is used behind the norm as well. So its
+# gradient comes back by two paths. This task asks for the backward pass of both, with a contract and
 # nothing else. It is optional, and it needs no kernel.
 
 # %%
@@ -472,7 +470,7 @@ review_predictions("10")
 #   The second has a table of what each norm is invariant to.
 # - [The layernorm page of
 #   llm.c](https://github.com/karpathy/llm.c/blob/master/doc/layernorm/layernorm.md): the same
-#   gradient in PyTorch and in C, with the trade of memory against arithmetic thought aloud.
+#   gradient in PyTorch and in C, and what is better saved or computed again.
 # - The dives below: the table after all, a proof by a computer, two tests of a gradient, eps, and
 #   what the forward pass should save.
 #
@@ -482,7 +480,7 @@ review_predictions("10")
 # %% [markdown] tags=["dive"]
 # ## Dive: the three paths, index by index
 #
-# Most derivations go through the table. `x[i]` reaches `xhat[a]` on three paths: by itself if a =
+# Most derivations compute the whole Jacobian. `x[i]` reaches `xhat[a]` on three paths: by itself if a =
 # i, through the mean, and through $\sigma = \sqrt{\mathrm{var} + \mathrm{eps}} = 1 /
 # \mathrm{rstd}$. Write $\delta_{ai}$ for "1 if a = i, else 0". Then
 #
@@ -521,7 +519,7 @@ assert np.allclose(moved, xhat_of(worked) / 8, atol=1e-8)
 
 # %% [markdown]
 # The rows of the sum add up to 0: a push along 1 does not move xhat. The columns add up to 0, too:
-# xhat always has mean 0. Put the table into $dx_i = \sum_a \mathit{wdy}_a\, \partial \hat{x}_a /
+# xhat always has mean 0. Put the Jacobian into $dx_i = \sum_a \mathit{wdy}_a\, \partial \hat{x}_a /
 # \partial x_i$. The delta picks one term, and the two others are means over the row:
 #
 # $$dx_i = \mathrm{rstd}\,\Big(\mathit{wdy}_i - \underbrace{\frac{1}{N}\sum_a \mathit{wdy}_a}_{c_2} - \hat{x}_i\,
@@ -612,8 +610,8 @@ assert run_gradcheck(right_dw) == "" and run_gradcheck(right_dw, torch.float32) 
 # > sum over a; and it is multiplied by **xhat**, not by x. The gradient is $\sum_r dy_{ri}\,\hat{x}_{ri}$, and the sums of `dw` and `db` run
 # > over the rows.
 #
-# And `y.sum().backward()` with w = 1? You predicted its `dx`. So a function that returns zeros
-# passes. Here is every mistake in `dx` with two tests, and the largest error that each sees.
+# With `y.sum()` and w = 1 the true `dx` is 0. Here is every mistake in `dx` with two tests, and the
+# largest error that each of them sees.
 
 # %%
 from course_lib.lessons.gradients import MISTAKES, measure_mistake
@@ -637,7 +635,7 @@ assert [name for name in MISTAKES if measure_mistake(name, ones=False) < 1e-9] =
 #
 # $$\mathrm{mean}(\hat{x}^2) = \frac{\mathrm{var}}{\mathrm{var} + \mathrm{eps}} = 1 - \mathrm{eps} \cdot \mathrm{rstd}^2$$
 #
-# So c1 takes out not quite everything. The share $\mathrm{eps} \cdot \mathrm{rstd}^2$ of a push
+# So c1 does not take out everything. The share $\mathrm{eps} \cdot \mathrm{rstd}^2$ of a push
 # along xhat comes through. That is no flaw: with eps the forward pass is not blind to the scale. A
 # row with standard deviation 0.0001 comes out at 0.03, not at 1, and stretching it changes y.
 
@@ -688,7 +686,7 @@ for step_size in (0.1, 0.01):
 # The backward pass needs xhat and rstd. Should the forward pass save xhat, or should the backward
 # pass compute it again from x, mean and rstd? Saving it moves 2 M N more elements: one write, one
 # read. Recomputing it needs the M N elements of x, and two operations for each. (x costs nothing
-# extra where the layer before holds it anyway, as a residual sum is held.) Change the numbers to
+# extra where the layer before keeps it anyway, as it does with a residual sum.) Change the numbers to
 # those of your GPU.
 
 # %%

@@ -14,8 +14,8 @@
 # # 11 dx: which term is missing?
 #
 # Somebody's `dx` kernel runs, returns the right shape, and fails its test. Its error is dx minus
-# the true dx, here for one row of 16 columns. Plotted by column it looks like noise. It is none:
-# sorted by another number, the same sixteen errors tell you which term the author has forgotten.
+# the true dx, here for one row of 16 columns. Plotted by column it looks like noise. It is not:
+# plotted against another number, the same sixteen errors tell you which term the author forgot.
 #
 # *About 60 minutes, 35 of them for two exercises. Needs: lesson 10, and lesson 08 for tiles of
 # rows.*
@@ -120,7 +120,7 @@ assert find_step("11-read-the-line").accepts({"c1": 0.6, "c2": 0.4}) == ""
 # it reads x and dy, and writes dx.
 
 # %% [markdown]
-# Here is the kernel for one row that fits into a block. Its two sums are yours. (w is 1 here, and
+# Here is the kernel for one row that fits into a block. You write its two sums. (w is 1 here, and
 # the host passes mean and rstd as numbers.)
 
 
@@ -234,9 +234,10 @@ assert np.isclose(((five - mean_5) * rstd_5 * (dy_five - c2)).mean(), true_c1)  
 assert np.isclose(c1_idea - true_c1, 3 / 5 * mean_5 * rstd_5 * c2, rtol=1e-5)
 
 # %% [markdown]
-# Somebody takes `mean(xhat * (wdy - c2))` for c1. On paper that is the same, because xhat adds up to 0.
-# The numbers are smaller, so the sum should be more exact. But in the block of eight, with the row above and the `dy` `1 3 2 2
-# 4`, this kernel gives 25 times the right c1. Find the reason and repair the kernel.
+# Somebody takes `mean(xhat * (wdy - c2))` for c1. On paper that is the same, because xhat adds up
+# to 0. The numbers are smaller, so the sum should be more exact. But in the block of eight, with the
+# row above and the `dy` `1 3 2 2 4`, this kernel gives 25 times the right c1. Find the reason and
+# repair the kernel.
 
 
 # %% tags=["step"]
@@ -307,11 +308,11 @@ assert abs(s) > 0.2 and ((error - height - slope * exact.y[r]) ** 2).mean() < 0.
 # strides are (0, 0).
 #
 # A well-known kernel has one `stride`, that of x, for x, dy and dx: `tl.load(dy_ptr + row *
-# stride + cols, ...)`. Give it 4 rows of 8 columns, a random w, and a dy that is one number, with
-# NaN in the memory behind it.
+# stride + cols, ...)`. With this dy already row 0 reads numbers behind the end of dy. They reach c1
+# and c2, and all of `dx` is wrong.
 
 # %%
-predict("11-one-stride")
+predict("11-mean")
 
 # %% tags=["check"]
 
@@ -343,7 +344,7 @@ forward = reference.layer_norm(x_packed, w_8, eps=eps)
 statistics = tensor(forward.mean), tensor(forward.rstd)
 dx = torch.empty(4, 8, device=DEVICE)
 one_stride_dx_kernel[(4,)](dy_expanded, x_packed, w_8, *statistics, dx, 8, 8, BLOCK=8)
-assert dy_expanded.stride() == (0, 0) and count_right(dx, dy_expanded, x_packed) == find("11-one-stride").answer
+assert dy_expanded.stride() == (0, 0) and count_right(dx, dy_expanded, x_packed) == 0
 
 behind_dy = torch.full((64,), float("nan"), device=DEVICE)
 dy_packed = behind_dy[:32].view(4, 8)
@@ -353,16 +354,17 @@ dx = buffer[:32].view(4, 8)
 one_stride_dx_kernel[(4,)](dy_packed, x_slice, w_8, *statistics, dx, 12, 8, BLOCK=8)
 assert count_right(dx, dy_packed, x_slice) == 8 and int((buffer[32:] != 7).sum()) == 8
 
-leaf, sent = tensor(np.ones((4, 8))).requires_grad_(), []
-y = leaf * 1
-y.register_hook(sent.append)
-y.sum().backward()
-assert sent[0].stride() == (0, 0)
+sent = []
+for loss in (torch.sum, torch.mean):
+    y = tensor(np.ones((4, 8))).requires_grad_() * 1
+    y.register_hook(sent.append)
+    loss(y).backward()
+assert [dy.stride() for dy in sent] == [(0, 0), (8, 1)]
+one_stride_dx_kernel[(4,)](sent[1], x_packed, w_8, *statistics, dx, 8, 8, BLOCK=8)
+assert count_right(dx, sent[1], x_packed) == 32 and dx.abs().max() > 1e-3
+assert find("11-mean").answer == "all 32"
 
 # %% [markdown]
-# And if x is a slice of a wider matrix? Then dx is written with the strides of x: row 0 comes out
-# right, the others do not, and what lies behind `dx` in memory is overwritten.
-#
 # > **ERRATUM** ([Triton tutorial "Layer Normalization"](https://github.com/triton-lang/triton/blob/545699290b851e70231ee3017481851170f1583d/python/tutorials/05-layer-norm.py),
 # > commit 5456992, read 2026-11-22). Its backward kernel has one `stride`, that of `x`, for `x`, `dy` and `dx`. It is right as long as all three are packed,
 # > and its own test uses only packed tensors. `y.sum().backward()` is enough to make it read past the end of `dy`.

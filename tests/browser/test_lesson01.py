@@ -10,7 +10,7 @@ from course_lib.base import paths
 
 @pytest.mark.sweep
 def test_a_learner_works_through_lesson_01(course, page, expect):
-    course.run("01_first_layer_norm", "block_stepper(", 'exercise("01a")')
+    course.run("01_first_layer_norm", "figures.step_norm_kernel(", 'exercise("01a")')
 
     # the row of eight: a step, and a number moved; the words follow
     eight = page.locator('[data-picture^="block_stepper-"]').first

@@ -50,18 +50,18 @@ def test_no_lesson_asks_what_the_one_before_it_asked_if_nothing_was_answered():
 
 
 def test_surprises_come_first_until_they_are_answered_well():
-    made = {"00-last": WRONG, "03-tree": WRONG, "04-halves": RIGHT}
-    assert set(choose("09", made)) == {"00-last", "03-tree"}
-    assert set(choose("09", made, {"05 03-tree": WRONG})) == {"00-last", "03-tree"}, (
+    made = {"00-last": WRONG, "03-ones": WRONG, "04-halves": RIGHT}
+    assert set(choose("09", made)) == {"00-last", "03-ones"}
+    assert set(choose("09", made, {"05 03-ones": WRONG})) == {"00-last", "03-ones"}, (
         "wrong again, so once more"
     )
-    assert "03-tree" not in choose("09", made, {"05 03-tree": WRONG, "06 03-tree": RIGHT})
+    assert "03-ones" not in choose("09", made, {"05 03-ones": WRONG, "06 03-ones": RIGHT})
 
 
 def test_a_lesson_that_is_opened_again_asks_the_same_two():
     first = choose("09")
     recalled = {f"09 {name}": RIGHT for name in first}
-    assert set(choose("09", {"00-last": WRONG, "01-diagonal": WRONG}, recalled)) == set(first)
+    assert set(choose("09", {"00-last": WRONG, "01-largest": WRONG}, recalled)) == set(first)
 
 
 def test_a_question_that_was_asked_again_waits_for_the_others():
@@ -109,8 +109,8 @@ def test_its_words_need_no_page_and_do_not_tell_the_answer():
 
 
 def test_an_answer_is_kept_apart_from_the_prediction(state):
-    progress.note_prediction("01-diagonal", "1", surprised=True)
-    asked = next(one for one in recall("02").asked if one.question.id == "01-diagonal")
+    progress.note_prediction("01-largest", "1", surprised=True)
+    asked = next(one for one in recall("02").asked if one.question.id == "01-largest")
     assert (
         "where you said 1" in asked.children[0].value
         and "Do you remember?" in asked.children[0].value
@@ -118,13 +118,13 @@ def test_an_answer_is_kept_apart_from_the_prediction(state):
     asked._field.value = "3,0"
     asked._commit.click()
     assert "Right: " in html.unescape(asked._revealed.value)
-    kept = progress.read_recalled()["02 01-diagonal"]
-    assert (kept.said, kept.surprised, progress.read_predictions()["01-diagonal"].said) == (
+    kept = progress.read_recalled()["02 01-largest"]
+    assert (kept.said, kept.surprised, progress.read_predictions()["01-largest"].said) == (
         "3 of 9",
         False,
         "1",
     )
-    again = next(one for one in recall("02").asked if one.question.id == "01-diagonal")
+    again = next(one for one in recall("02").asked if one.question.id == "01-largest")
     assert "You answered <b>3 of 9</b>" in again._revealed.value
 
 
@@ -146,7 +146,7 @@ def test_without_a_kernel_both_questions_stand_there_and_no_answer(state):
 
 
 def test_progress_of_an_older_course_has_no_recalled_answers(state, tmp_path):
-    progress.note_prediction("01-diagonal", "1", surprised=True)
+    progress.note_prediction("01-largest", "1", surprised=True)
     file = progress.file()
     text = file.read_text().replace('"recalled"', '"of_another_course"')
     file.write_text(text)

@@ -238,9 +238,12 @@ PREDICTED = {
         (["numbers between about -30 and 30"], "numbers between about -30 and 30"),
         (["0 in every row"], "0 in every row"),
     ],
-    "07-stride": [
-        (["0, 0", "0, 1", "0, 2", "0, 3"], [[0, 0], [0, 1], [0, 2], [0, 3]]),
-        (["1, 0"], [[1, 0]]),
+    "17-seen": [
+        (
+            ["kernel 1: B", "kernel 1: C", "kernel 2: C", "kernel 3: D"],
+            [[0, 1], [0, 2], [1, 2], [2, 3]],
+        ),
+        (["kernel 1: B"], [[0, 1]]),
     ],
 }
 

@@ -20,7 +20,6 @@ STANDINS = paths.ROOT / "course_lib" / "tab" / "standins"
 NOT_IN_A_TAB = ("14", "15")
 # What asks for gradients, by lesson: a cell each.
 REFUSED = {
-    "07": "requires_grad=True",
     "10": "torch.Tensor.requires_grad_",
     "17": "torch.Tensor.requires_grad_",
     "18": "torch.random",

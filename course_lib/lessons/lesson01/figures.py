@@ -10,6 +10,7 @@ import numpy as np
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
 from course_lib.lessons.kit.output import MovingPicture
+from course_lib.lessons.pictures.block_stepper.widget import block_stepper
 from course_lib.lessons.pictures.chart.model import (
     Axis,
     Bar,
@@ -39,6 +40,11 @@ TRAFFIC: dict[str, list[tuple[str, int, int]]] = {
     ],
     N_("one kernel"): [(N_("all steps"), 1, 1)],
 }  # fmt: skip
+
+
+def step_norm_kernel(row: Sequence[float]) -> MovingPicture:
+    """Step the first kernel of the page, whose deviation has no mask, over 8 numbers at most."""
+    return block_stepper("layer_norm", [row], 8, mask_deviation=False, one_block=True, eps=0.0)
 
 
 def count_traffic(way: str) -> int:
