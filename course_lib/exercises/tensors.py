@@ -49,8 +49,8 @@ def draw_matrix(case: Case, rng: np.random.Generator) -> np.ndarray:
     if case.fill in _FAR_OUT:
         x[:, _FAR_OUT[case.fill](case.N)] += 200 * case.std
     if case.fill == "large first":
-        # a small square is about a third of the last bit of the sum of a lane's large ones, so it is
-        # lost if it comes after them and counts if it comes before them
+        # a small square is about a third of the last bit of the sum of a lane's large ones, so it
+        # is lost if it comes after them and counts if it comes before them
         x[:, -(-case.N // 4) :] /= 1500
     return round_to(x, dtype)
 

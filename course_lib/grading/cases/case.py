@@ -27,9 +27,9 @@ class Case:
 
     ``fill`` is "normal" (mean, std), "constant" (every element is ``mean``), "nan row" (row 0 of
     normal values begins with NaN), "inf row" (row 1 gets one Inf), "first far out" (or "middle far
-    out", "last far out": one element of each row lies 200 std away), "large first" (the first quarter
-    of each row is 1500 times as large as the rest, so that the order of a sum shows in its bits), or
-    "worked" (the 3 x 8 worked example).
+    out", "last far out": one element of each row lies 200 std away), "large first" (the first
+    quarter of each row is 1500 times as large as the rest, so that the order of a sum shows in its
+    bits), or "worked" (the 3 x 8 worked example).
     ``layout`` is "packed" (rows follow each other), "sliced" (x and y are slices of wider matrices
     that are filled with NaN and differ in width), or "far" (rows 1.5 * 2^30 elements apart).
     An exercise may add other fills and layouts. ``dtypes`` lists the tensors whose dtype is not
