@@ -84,13 +84,11 @@ def list_targets() -> Iterator[Target]:
     )
     for exercise in exercises:
         sources = _match_exercise(exercise, r"[^/]*\.(py|toml)")
-        yield Target(f"verdicts on {exercise.id}", "verdicts", sources, (exercise.id,))
-        yield Target(
-            f"cases that kill wrong solutions of {exercise.id}",
-            "killing_cases",
-            sources,
-            (exercise.id,),
-        )
+        for name, module in (
+            ("verdicts on", "verdicts"),
+            ("cases that kill wrong solutions of", "killing_cases"),
+        ):
+            yield Target(f"{name} {exercise.id}", module, sources, (exercise.id,))
     yield Target("all verdicts", "verdicts", r"course_lib/grading/judging/.*\.py")
     yield Target(
         "hunts",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -88,20 +88,9 @@ def measure(source: Path) -> list[LessonSize]:
 
 
 def _measure_sitting(lesson: str, sitting: int, cells: Sequence[NotebookNode]) -> LessonSize:
-    texts, codes, calls, steps, dives, below = [], [], [], 0, 0, 0
-    for cell in cells:
+    texts, codes, calls, steps = [], [], [], 0
+    for cell in _leave_out_dives(cells):
         tags = cell.metadata.get("tags", [])
-        level = (
-            len(heading[1])
-            if (heading := re.match(r"(#+) ", cell.source)) and cell.cell_type == "markdown"
-            else 0
-        )
-        if below and level and level <= below:  # the next section of the same level ends a dive
-            below = 0
-        if DIVE in tags or cell.source.startswith(_OPTIONAL):
-            dives, below = dives + (DIVE in tags), level
-        if below:
-            continue
         if cell.cell_type == "markdown":
             texts.append(cell.source)
             continue
@@ -119,10 +108,26 @@ def _measure_sitting(lesson: str, sitting: int, cells: Sequence[NotebookNode]) -
     texts += map(_write_question, questions)
     return LessonSize(
         lesson, sitting, sum(len(text.split()) for text in texts), sum(map(len, codes)),
-        max(map(len, codes)), len(questions), steps, dives,
+        max(map(len, codes)), len(questions), steps,
+        sum(DIVE in cell.metadata.get("tags", []) for cell in cells),
         sum(exercise.minutes for exercise in exercises),
         int(minutes_match[1]) if minutes_match else 0,
     )  # fmt: skip
+
+
+def _leave_out_dives(cells: Sequence[NotebookNode]) -> Iterator[NotebookNode]:
+    """Yield the cells outside dives and tasks without rails. Such a part ends with the next
+    heading of its level or above."""
+    level_of_part = 0
+    for cell in cells:
+        heading = re.match(r"(#+) ", cell.source) if cell.cell_type == "markdown" else None
+        level = len(heading[1]) if heading else 0
+        if 0 < level <= level_of_part:
+            level_of_part = 0
+        if DIVE in cell.metadata.get("tags", []) or cell.source.startswith(_OPTIONAL):
+            level_of_part = level
+        if not level_of_part:
+            yield cell
 
 
 def _write_question(question: Question) -> str:

@@ -24,6 +24,7 @@ import re
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import jupytext
@@ -124,18 +125,9 @@ def read_source(source: Path, *, proof: bool = False, filled: bool = True) -> nb
         notebook.cells = [
             cell for cell in notebook.cells if not {CHECK, prose.VALUES} & set(_get_tags(cell))
         ]
-    question_ids: list[str] = []
-    for number, cell in enumerate(notebook.cells):
+        _name_questions(notebook.cells)
+    for cell in notebook.cells:
         tags = _get_tags(cell)
-        if cell.cell_type == "code" and (ids := _ASKS.findall(cell.source)):
-            # predictions that stand together are answered together
-            question_ids = (
-                ids
-                if number == 0 or not _ASKS.search(notebook.cells[number - 1].source)
-                else [*question_ids, *ids]
-            )
-        if _is_code_answer(cell) and question_ids and not proof:
-            cell.metadata[answers.METADATA] = question_ids
         if not proof:
             cell.metadata.pop(VARIES, None)
         if cell.cell_type == "markdown":
@@ -146,6 +138,20 @@ def read_source(source: Path, *, proof: bool = False, filled: bool = True) -> nb
         if DIVE in tags and not proof:
             cell.metadata["jp-MarkdownHeadingCollapsed"] = True
     return notebook
+
+
+def _name_questions(cells: Sequence[nbformat.NotebookNode]) -> None:
+    """Write into the metadata of each answer which predictions it answers: those that stand
+    together above it."""
+    question_ids: list[str] = []
+    above_asks = False
+    for cell in cells:
+        ids = _ASKS.findall(cell.source)
+        if ids and cell.cell_type == "code":
+            question_ids = [*question_ids, *ids] if above_asks else ids
+        above_asks = bool(ids)
+        if question_ids and _is_code_answer(cell):
+            cell.metadata[answers.METADATA] = question_ids
 
 
 def _link_lesson(match: re.Match[str]) -> str:

@@ -99,10 +99,11 @@ def make_page_proof(source: Path) -> PageProof:
             if VARIES in proving_cell.metadata:
                 proof_cell.metadata[VARIES] = proving_cell.metadata[VARIES]
             if STEP in original.metadata.get("tags", []):
-                solution = scripted[original.id].source
-                proof_cell.source = _solve(cell, original, solution, proving_cell.source)
-            if not cell.outputs and (original.id, cell.source) in answers:
-                proof_cell.outputs = answers[original.id, cell.source]
+                proof_cell.source = _solve(
+                    cell, original, scripted[original.id].source, proving_cell.source
+                )
+            if not cell.outputs:
+                proof_cell.outputs = answers.get((original.id, cell.source), [])
         if not proof_cell.outputs and cell.execution_count is None:
             never_run.append(f"Cell {number}")
         # nbval refuses an output without a count

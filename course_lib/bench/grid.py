@@ -181,10 +181,51 @@ def measure_shape(
     Raises: the device's exception, if the device is no longer usable.
     """
     _show_progress(f"{result.kind} {shape.M} x {shape.N} {dtype}")
-    itemsize, elements = DTYPES[dtype].itemsize, shape.M * shape.N
+    itemsize = DTYPES[dtype].itemsize
     count = count_inputs(shape.M, shape.N, itemsize)
     inputs = operations.make(shape.M, shape.N, DTYPES[dtype], course_lib.DEVICE, count, ops)
     before = {op.name: operations.floor_us(op, inputs) for op in ops}
+    times, prepared = _time_once(result, ops, shape, dtype, providers, inputs)
+    # Time everything again in reverse order: on an H200 the first provider after new inputs takes
+    # up to 3 % longer.
+    for provider in reversed(providers):
+        for op in ops:
+            if (op.name, provider.name) in times:
+                calls = [prepared[provider.name][op.name](v) for v in inputs]
+                times[op.name, provider.name] = min(
+                    times[op.name, provider.name], timing.device_us(calls)
+                )
+    for op in ops:
+        floor = min(before[op.name], operations.floor_us(op, inputs))
+        for provider in providers:
+            if (op.name, provider.name) in times:
+                result.rows.append(
+                    measurement.row(
+                        op=op.name + shape.tag,
+                        provider=provider.name,
+                        M=shape.M,
+                        N=shape.N,
+                        dtype=dtype,
+                        us=times[op.name, provider.name],
+                        moved=op.matrices * shape.M * shape.N * itemsize,
+                        floor=floor,
+                    )
+                )
+    _show_progress("")
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()  # other graphs cannot use a graph's memory pool
+
+
+def _time_once(
+    result: Measurement,
+    ops: Sequence[NormOperation],
+    shape: Shape,
+    dtype: str,
+    providers: Sequence[Provider],
+    inputs: Sequence[Values],
+) -> tuple[dict[tuple[str, str], float], dict[str, dict[str, Prepare]]]:
+    """Check and time every operation of every provider. Return the times by operation and provider,
+    and what prepares each provider's calls; what fails is recorded in ``result``."""
     times: dict[tuple[str, str], float] = {}
     prepared: dict[str, dict[str, Prepare]] = {}
     for provider in providers:
@@ -210,38 +251,7 @@ def measure_shape(
                     error,
                     {"op": op.name + shape.tag, "M": shape.M, "N": shape.N, "dtype": dtype},
                 )
-    # Time everything again in reverse order: on an H200 the first provider after new inputs takes
-    # up to 3 % longer.
-    for provider in reversed(providers):
-        for op in ops:
-            if (op.name, provider.name) in times:
-                calls = [prepared[provider.name][op.name](v) for v in inputs]
-                times[op.name, provider.name] = min(
-                    times[op.name, provider.name], timing.device_us(calls)
-                )
-    floors = {op.name: min(before[op.name], operations.floor_us(op, inputs)) for op in ops}
-    for op in ops:
-        for provider in providers:
-            if (op.name, provider.name) in times:
-                names = {
-                    "op": op.name + shape.tag,
-                    "provider": provider.name,
-                    "M": shape.M,
-                    "N": shape.N,
-                    "dtype": dtype,
-                }
-                moved = op.matrices * elements * itemsize
-                result.rows.append(
-                    measurement.row(
-                        **names,
-                        us=times[op.name, provider.name],
-                        moved=moved,
-                        floor=floors[op.name],
-                    )
-                )
-    _show_progress("")
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()  # other graphs cannot use a graph's memory pool
+    return times, prepared
 
 
 def _check_and_time(op: NormOperation, calls: list, first_values: Values) -> float:

@@ -179,19 +179,7 @@ def _read_folder(folder: Path) -> list[Entry]:
             f"there is no submission in {paths.shown(folder)}. It needs one sub-folder or archive a"
             " learner; `course grade --help` lists the layouts."
         )
-    canvas = _read_canvas(folder, names)
-    other_names = [
-        name
-        for name in names
-        if name not in {source.path.name for entry in canvas for source in entry.sources}
-    ]
-    moodle = _read_moodle(folder, other_names)
-    gradescope = _read_gradescope(folder) if METADATA in other_names else []
-    exported = {METADATA, *(source.path.name for entry in gradescope for source in entry.sources)}
-    other_names = [
-        name for name in other_names if not MOODLE.fullmatch(name) and name not in exported
-    ]
-    found = [*canvas, *moodle, *gradescope]
+    found, other_names = _read_exports(folder, names)
     if not found and all(
         re.match(r"ex\d\d[a-z]_", name) or name == "manifest.json" for name in other_names
     ):
@@ -209,6 +197,24 @@ def _read_folder(folder: Path) -> list[Entry]:
         _refuse_nested(folder, names[0])
     prefix = _find_classroom_prefix(folder, other_names)
     return [*found, *(_read_plain(folder / name, prefix) for name in other_names)]
+
+
+def _read_exports(folder: Path, names: Sequence[str]) -> tuple[list[Entry], list[str]]:
+    """Return an entry for each submission that Canvas, Moodle or Gradescope wrote, and the names
+    that belong to none of them."""
+    canvas = _read_canvas(folder, names)
+    of_canvas = _list_file_names(canvas)
+    other_names = [name for name in names if name not in of_canvas]
+    moodle = _read_moodle(folder, other_names)
+    gradescope = _read_gradescope(folder) if METADATA in other_names else []
+    of_gradescope = {METADATA} | _list_file_names(gradescope)
+    return [*canvas, *moodle, *gradescope], [
+        name for name in other_names if not MOODLE.fullmatch(name) and name not in of_gradescope
+    ]
+
+
+def _list_file_names(entries: Sequence[Entry]) -> set[str]:
+    return {source.path.name for entry in entries for source in entry.sources}
 
 
 def _refuse_nested(folder: Path, name: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import UTC
 from fractions import Fraction
 from typing import Any
@@ -221,46 +222,51 @@ class Marker:
 
     def _mark(self, person: Person, exercise: Exercise, free_days: int) -> Mark:
         attempt, verdict = self._choose(person, exercise, free_days)
-        possible = weigh(exercise, self.rules.weights)
-        status = NO_FILE
-        graded: float | None = 0.0
+        if attempt is None:
+            mark = self._mark_missing(person, exercise)
+        else:
+            mark = self._mark_attempt(person, exercise, attempt, verdict, free_days)
+        word = self._find_word(person, exercise)
+        mark = replace(mark, possible=weigh(exercise, self.rules.weights), comment=word.comment)
+        if word.excused:
+            return replace(mark, points=None, by_hand=EXCUSED)
+        if word.points is not None:
+            return replace(mark, points=word.points, by_hand=format_points(word.points))
+        return mark
+
+    def _mark_missing(self, person: Person, exercise: Exercise) -> Mark:
+        """Return the grader's mark on an exercise of which there is no file."""
+        if not (exercise.optional or exercise.id in person.present or self.rules.absent_zero):
+            return Mark(exercise.id, ABSENT, None, reason=_(_ABSENT))
         reason = person.reasons.get(exercise.id, "")
         if reason == person.problem:
             reason = ""  # the row says it once for all exercises
-        late = late_unsure = ""
-        if attempt is not None:
-            graded, reason, late, late_unsure = (
-                self._grade(person, exercise, attempt, verdict, free_days),
-                attempt.fault or attempt.reason,
-                self._describe_late(person, exercise, attempt, free_days),
-                self._describe_unsure_time(person, exercise, attempt),
-            )
-            status = verdict["status"] if verdict else NOT_GRADED if graded is None else ERROR
-            reason = reason or (_(_LOST) if graded is None else "")
-        elif not (exercise.optional or exercise.id in person.present or self.rules.absent_zero):
-            status, graded, reason = ABSENT, None, _(_ABSENT)
-        word = self._find_word(person, exercise)
-        points, by_hand = graded, ""
-        if word.excused:
-            points, by_hand = None, EXCUSED
-        elif word.points is not None:
-            points, by_hand = word.points, format_points(word.points)
-        published = attempt.published if attempt else ""
-        if attempt is not None and published and self._is_forced(exercise.id, attempt):
+        return Mark(exercise.id, NO_FILE, 0.0, reason=reason, graded=0.0)
+
+    def _mark_attempt(
+        self,
+        person: Person,
+        exercise: Exercise,
+        attempt: Attempt,
+        verdict: dict[str, Any] | None,
+        free_days: int,
+    ) -> Mark:
+        """Return the grader's mark on a file."""
+        graded = self._grade(person, exercise, attempt, verdict, free_days)
+        lost = _(_LOST) if graded is None else ""
+        published = attempt.published
+        if published and self._is_forced(exercise.id, attempt):
             published = ""
         return Mark(
             exercise.id,
-            status,
-            points,
-            verdict,
-            reason,
-            possible,
+            verdict["status"] if verdict else NOT_GRADED if graded is None else ERROR,
             graded,
-            by_hand,
-            word.comment,
-            late,
-            late_unsure,
-            published,
+            verdict=verdict,
+            reason=attempt.fault or attempt.reason or lost,
+            graded=graded,
+            late=self._describe_late(person, exercise, attempt, free_days),
+            late_unsure=self._describe_unsure_time(person, exercise, attempt),
+            published=published,
         )
 
     def _choose(

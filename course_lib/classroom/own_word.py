@@ -7,7 +7,7 @@ import csv
 import io
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,12 +51,7 @@ def read_table(
     except (UnicodeDecodeError, csv.Error) as error:
         raise CourseError(f"{subject} {file_name} is no CSV file in UTF-8: {error}.") from None
     header = [cell.strip().lower() for cell in rows[0][1]] if rows else []
-    if not set(needed) <= set(header) <= set(columns) or len(set(header)) < len(header):
-        optional = [name for name in columns if name not in needed]
-        raise CourseError(
-            f"{subject} {file_name} needs a first line with the columns {','.join(needed)}, and"
-            f" may have {' and '.join(optional)}; it has {header}."
-        )
+    _require_columns(f"{subject} {file_name}", header, needed, columns)
     table = []
     for number, row in rows[1:]:
         where = f"{subject} {file_name}, line {number}"
@@ -71,6 +66,19 @@ def read_table(
             )
         table.append((where, dict(zip(header, (cell.strip() for cell in row), strict=True))))
     return table
+
+
+def _require_columns(
+    name: str, header: Sequence[str], needed: Collection[str], columns: Collection[str]
+) -> None:
+    """Raise CourseError if the first line of a table lacks a needed column, or has one twice, or
+    one that is not known."""
+    if not set(needed) <= set(header) <= set(columns) or len(set(header)) < len(header):
+        optional = [name for name in columns if name not in needed]
+        raise CourseError(
+            f"{name} needs a first line with the columns {','.join(needed)}, and"
+            f" may have {' and '.join(optional)}; it has {header}."
+        )
 
 
 def read_words(

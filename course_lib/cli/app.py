@@ -650,25 +650,12 @@ def grade(
     ] = None,
 ) -> int:
     """Grade a class: every exercise of everybody, with hidden cases."""
+    typed = dict(locals())
     _require_whole_course("grade")
-    from course_lib.cli import grade as grading
+    from course_lib.cli.grade import GradeRequest
+    from course_lib.cli.grade import grade as grade_class
 
-    if show:
-        others = (
-            out, week, plan, only, everything, workers, mapping, due, late, absent, weights,
-            change_rules, also, anew, recheck, scheduler, accept_names,
-        )  # fmt: skip
-        is_alone = not any(others) and partial is None
-        return grading.show(
-            folder, *show, secret_file=secret_file, tier=require_tier, is_alone=is_alone
-        )
-    return grading.grade(
-        folder, out, week=week, plan=plan, only=only, everything=everything, recheck=recheck,
-        count=workers, secret_file=secret_file,
-        mapping=mapping, due=due, late=late, absent=absent, weights=weights, partial=partial,
-        change_rules=change_rules, anew=anew, also=also or [], tier=require_tier,
-        scheduler=scheduler, accept_names=accept_names,
-    )  # fmt: skip
+    return grade_class(GradeRequest(**typed))
 
 
 @app.command(rich_help_panel=KEEP)

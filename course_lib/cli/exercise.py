@@ -20,6 +20,7 @@ from course_lib.cli.terminal import console, say, show
 from course_lib.cli.verdict_view import verdict_view
 from course_lib.grading.verdict import Verdict
 from course_lib.learner import progress, workspace
+from course_lib.learner.following import Followup, take_verdict
 
 if TYPE_CHECKING:
     from rich.syntax import Syntax
@@ -57,33 +58,26 @@ def check(
 
     with contextlib.nullcontext() if as_json else busy:
         verdict = _grade(exercise, file, secret_file, require_tier, tell)
-        # before anything is printed, because this may fail
-        complaint = note(verdict) if is_learners_file else ""
-    if complaint:
-        say(f"course: {complaint}")
-    if as_json:
-        print(verdict.as_json())
+        # before anything is printed: whoever ends the command on seeing the verdict keeps it
+        followup = take_verdict(verdict) if is_learners_file else Followup()
+    if not as_json:
+        show_verdict(verdict, exercise, followup)
         return verdict.exit_code
-    show(verdict_view(verdict, exercise))
-    if is_learners_file and verdict.passed and not complaint:
-        upcoming = status.next_exercise(progress.read())
-        show(
-            _("That was the last one: you have passed every exercise.")
-            if upcoming is None
-            else status.next_line(upcoming)
-        )
+    if followup.complaint:
+        say(f"course: {followup.complaint}")
+    print(verdict.as_json())
     return verdict.exit_code
 
 
-def note(verdict: Verdict) -> str:
-    """Remember a verdict. It stands, and is shown, even where the progress file cannot be written;
-    returns that in words, or ""."""
-    try:
-        progress.note_verdict(verdict)
-    except OSError as error:
-        words = _("this verdict could not be saved in {file}: {error}.")
-        return words.format(file=paths.shown(progress.file()), error=error.strerror or error)
-    return ""
+def show_verdict(verdict: Verdict, exercise: Exercise, followup: Followup) -> None:
+    """Print a verdict, and after a pass the exercise that comes next."""
+    if followup.complaint:
+        say(f"course: {followup.complaint}")
+    show(verdict_view(verdict, exercise))
+    if followup.upcoming:
+        show(status.next_line(followup.upcoming))
+    if followup.all_passed:
+        show(_("That was the last one: you have passed every exercise."))
 
 
 def next_hint(exercise: Exercise) -> str:

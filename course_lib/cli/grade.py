@@ -6,7 +6,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -37,98 +38,93 @@ _SHOWN = 10  # faults and problems; all of them are in the files
 NOT_ALL_GRADED = 4  # as for a grader fault
 
 
-def show(
-    out: Path,
-    learner: str,
-    exercise: str,
-    *,
-    secret_file: Path | None,
-    tier: str | None,
-    is_alone: bool,
-) -> int:
-    """Write the files that explain one mark; returns 0.
+@dataclass(frozen=True, kw_only=True)
+class GradeRequest:
+    """What was typed behind ``course grade``; the command's help says what each option means."""
 
-    Args:
-        is_alone: False if other options were given, which say nothing about one mark.
+    folder: Path
+    out: Path | None = None
+    show: tuple[str, str] | None = None
+    week: str | None = None
+    plan: Path | None = None
+    only: str | None = None
+    everything: bool = False
+    workers: int | None = None
+    secret_file: Path | None = None
+    mapping: Path | None = None
+    due: str | None = None
+    late: str | None = None
+    absent: str | None = None
+    weights: str | None = None
+    partial: bool | None = None
+    change_rules: bool = False
+    also: list[Path] | None = None
+    anew: bool = False
+    accept_names: bool = False
+    recheck: str | None = None
+    require_tier: str | None = None
+    scheduler: str | None = None
 
-    Raises: the exceptions of :func:`course_lib.classroom.appeal.show_mark`.
-    """
-    from course_lib.classroom.appeal import show_mark
+    @property
+    def tier(self) -> str | None:
+        return TIERS[self.require_tier] if self.require_tier else None
 
-    if not is_alone:
-        raise CourseError(
-            "--show takes --secret-file and --require-tier beside it, and no other option: `course"
-            " grade OUT --show LEARNER EXERCISE`."
+    def make_options(self) -> ClassOptions:
+        """Return the options for grading a class.
+
+        Raises: CourseError if an option cannot be used.
+        """
+        asked_ids, deadlines = choose_exercises(self.week, self.plan, self.only, self.everything)
+        if self.due:
+            deadlines |= dict.fromkeys(asked_ids, weeks.read_moment(self.due, "--due"))
+        late_rule = None if self.late is None else read_late_rule(self.late)
+        if late_rule and not deadlines:
+            raise CourseError(
+                "--late needs a deadline: a line `due` in the plan of the weeks, or --due."
+            )
+        return ClassOptions(
+            only=asked_ids + _list_tasks(asked_ids),
+            recheck=split_list(self.recheck),
+            secret_file=self.secret_file,
+            mapping=self.mapping,
+            due=deadlines,
+            weights=self.weights,
+            late=late_rule,
+            partial=self.partial,
+            absent_zero=None if self.absent is None else self.absent == "zero",
+            change_rules=self.change_rules,
+            anew=self.anew,
+            tier=self.tier,
+            also=tuple(self.also or ()),
+            accept_names=self.accept_names,
         )
-    shown = show_mark(out, learner, exercise, secret_file, TIERS[tier] if tier else None)
-    print(f"{learner}, {exercise}: {shown.status}. {shown.comparison}")
-    print(f"{paths.shown(shown.folder)} has {', '.join(shown.files)}.")
-    return 0
 
 
-def grade(
-    folder: Path,
-    out: Path | None,
-    *,
-    week: str | None,
-    plan: Path | None,
-    only: str | None,
-    everything: bool,
-    recheck: str | None,
-    count: int | None,
-    secret_file: Path | None,
-    mapping: Path | None,
-    due: str | None,
-    late: str | None,
-    absent: str | None,
-    weights: str | None,
-    partial: bool | None,
-    change_rules: bool,
-    anew: bool,
-    also: list[Path],
-    tier: str | None,
-    scheduler: str | None,
-    accept_names: bool,
-) -> int:
-    """Grade a class; returns 0, or 4 if a file could not be graded.
+def grade(request: GradeRequest) -> int:
+    """Grade a class, or write the files that explain one mark; returns 0, or 4 if a file could not
+    be graded.
 
     Raises: CourseError if the options or the folders cannot be used; EnvironmentFault if the
     machine does not let it go on.
     """
-    if out is None:
+    if request.show:
+        return _show(request, *request.show)
+    if request.out is None:
         raise CourseError(
             "say where the results go: `-o OUT`. (`--show LEARNER EXERCISE` explains one mark of"
             " the results in FOLDER.)"
         )
-    asked_ids, deadlines = choose_exercises(week, plan, only, everything)
-    if due:
-        deadlines |= dict.fromkeys(asked_ids, weeks.read_moment(due, "--due"))
-    rule = None if late is None else read_late_rule(late)
-    if rule and not deadlines:
-        raise CourseError(
-            "--late needs a deadline: a line `due` in the plan of the weeks, or --due."
-        )
-    lessons = {catalog.get(name).lesson for name in asked_ids}
-    tasks = tuple(
-        exercise.id
-        for exercise in catalog.exercises().values()
-        if exercise.optional and exercise.lesson in lessons
-    )
-    options = ClassOptions(
-        asked_ids + tasks, split_list(recheck), secret_file, mapping, deadlines, weights, rule,
-        partial, None if absent is None else absent == "zero", change_rules, anew,
-        TIERS[tier] if tier else None, tuple(also), accept_names,
-    )  # fmt: skip
-    if scheduler:
-        start = functools.partial(workers.connect, scheduler)
-        width = count or workers.count_workers(scheduler)
+    options = request.make_options()
+    if request.scheduler:
+        start = functools.partial(workers.connect, request.scheduler)
+        width = request.workers or workers.count_workers(request.scheduler)
     else:
-        width = count or workers.count_processors()
+        width = request.workers or workers.count_processors()
         start = functools.partial(workers.start_processes, width)
     try:
         with _show_progress() as tell:
             # twice as many as workers, so that the next request is ready when a worker has finished
-            graded = grade_class(folder, out, options, start, 2 * width, tell=tell)
+            graded = grade_class(request.folder, request.out, options, start, 2 * width, tell=tell)
     except KeyboardInterrupt:
         say(
             "course: every verdict so far is kept. The same command goes on where this one stopped."
@@ -136,6 +132,40 @@ def grade(
         raise
     _say_what_came_out(graded)
     return NOT_ALL_GRADED if graded.faults else 0
+
+
+def _show(request: GradeRequest, learner: str, exercise: str) -> int:
+    """Write the files that explain one mark; returns 0.
+
+    Raises: CourseError if other options are given, which say nothing about one mark; the
+    exceptions of :func:`course_lib.classroom.appeal.show_mark`.
+    """
+    from course_lib.classroom.appeal import show_mark
+
+    if request != GradeRequest(
+        folder=request.folder,
+        show=request.show,
+        secret_file=request.secret_file,
+        require_tier=request.require_tier,
+    ):
+        raise CourseError(
+            "--show takes --secret-file and --require-tier beside it, and no other option: `course"
+            " grade OUT --show LEARNER EXERCISE`."
+        )
+    shown = show_mark(request.folder, learner, exercise, request.secret_file, request.tier)
+    print(f"{learner}, {exercise}: {shown.status}. {shown.comparison}")
+    print(f"{paths.shown(shown.folder)} has {', '.join(shown.files)}.")
+    return 0
+
+
+def _list_tasks(asked_ids: Collection[str]) -> tuple[str, ...]:
+    """Return the optional tasks of the lessons of these exercises."""
+    lessons = {catalog.get(name).lesson for name in asked_ids}
+    return tuple(
+        exercise.id
+        for exercise in catalog.exercises().values()
+        if exercise.optional and exercise.lesson in lessons
+    )
 
 
 def split_list(names: str | None) -> tuple[str, ...]:
@@ -242,31 +272,7 @@ def _say_what_came_out(graded: Graded) -> None:
             "lines of the journal were torn; what they",
         )
         print(f"{graded.torn} {lines} said was checked again.")
-    for title, lines in (
-        ("Nothing could be read of", [f"{learner}: {why}" for learner, why in graded.problems]),
-        (
-            "Not graded, and no fault of theirs",
-            [f"{learner}, {exercise}: {why}" for learner, exercise, why in graded.faults],
-        ),
-        (
-            "Not read because of their names; --accept-names grades the only one for an exercise",
-            [
-                f"{learner}: {path}{f', probably {exercise}' if exercise else ''}"
-                for learner, path, exercise in graded.misnamed
-            ],
-        ),
-        (
-            "New since the runs of before",
-            [
-                f"{name}{f' (is that {like}, who is absent?)' if like else ''}"
-                for name, like in graded.new
-            ],
-        ),
-        (
-            "Late by an unknown time; the column late of marks.csv says by how many days",
-            [f"{learner}: {', '.join(exercises)}" for learner, exercises in graded.unsettled],
-        ),
-    ):
+    for title, lines in _list_notes(graded):
         if lines:
             print(f"{title} ({len(lines)}):")
             print("\n".join(f"  {line}" for line in lines[:_SHOWN]))
@@ -296,3 +302,30 @@ def _say_what_came_out(graded: Graded) -> None:
             "course: not everything could be graded. The same command tries those files again, and"
             " keeps the rest."
         )
+
+
+def _list_notes(graded: Graded) -> Iterator[tuple[str, list[str]]]:
+    """Yield what a teacher has to look at: a title, and a line for each learner or file."""
+    yield "Nothing could be read of", [f"{learner}: {why}" for learner, why in graded.problems]
+    yield (
+        "Not graded, and no fault of theirs",
+        [f"{learner}, {exercise}: {why}" for learner, exercise, why in graded.faults],
+    )
+    yield (
+        "Not read because of their names; --accept-names grades the only one for an exercise",
+        [
+            f"{learner}: {path}{f', probably {exercise}' if exercise else ''}"
+            for learner, path, exercise in graded.misnamed
+        ],
+    )
+    yield (
+        "New since the runs of before",
+        [
+            f"{name}{f' (is that {like}, who is absent?)' if like else ''}"
+            for name, like in graded.new
+        ],
+    )
+    yield (
+        "Late by an unknown time; the column late of marks.csv says by how many days",
+        [f"{learner}: {', '.join(exercises)}" for learner, exercises in graded.unsettled],
+    )

@@ -21,6 +21,7 @@ from course_lib.cli.verdict_view import STYLES
 from course_lib.grading.report import SIGNS, describe_status
 from course_lib.grading.verdict import NOT_ATTEMPTED, PASS
 from course_lib.learner import progress
+from course_lib.learner.following import find_next_exercise, find_next_on_path
 from course_lib.learner.progress import ExerciseProgress
 
 BAR_COLUMNS = 30
@@ -28,66 +29,12 @@ TITLE, _MINUTES, STATE, _HINTS = 2, 4, 5, 6  # columns of the list
 PATH_SIGN = "◆"  # marks the exercises of the short path
 
 
-def next_exercise(
-    records: dict[str, ExerciseProgress], after: Exercise | None = None
-) -> Exercise | None:
-    """Return the exercise that comes next: the first one in the order of the course that is not
-    passed; None if all are.
-
-    It is never an optional task. A learner who has left out exercises that are not on the path of
-    six hours, and has passed no other, gets the next one of the path. Who began with a later
-    exercise gets what follows it, and the earlier ones last.
-
-    Args:
-        records: what ``progress.read()`` returned.
-        after: begin behind this exercise, and go on from the first one; it is the answer only if
-            nothing else is left.
-    """
-    order = _list_from_first_passed(records)
-    start = order.index(after) + 1 if after else 0
-    ordered = [exercise for exercise in order[start:] + order[:start] if not exercise.optional]
-    upcoming = next((e for e in ordered if not _is_passed(e, records)), None)
-    on_path = _find_next_on_path(records)
-    left_out = (
-        upcoming and on_path and any(_is_passed(e, records) for e in order[order.index(upcoming) :])
-    )
-    return on_path if left_out and not after else upcoming
-
-
-def _list_from_first_passed(records: dict[str, ExerciseProgress]) -> list[Exercise]:
-    """Return the exercises in the order of the course, from the first one that is passed on; those
-    before it come last."""
-    order = list(catalog.exercises().values())
-    start = next((place for place, e in enumerate(order) if _is_passed(e, records)), 0)
-    return order[start:] + order[:start]
-
-
-def _find_next_on_path(records: dict[str, ExerciseProgress]) -> Exercise | None:
-    """Return the first exercise of the short path that is not passed; None if there is none, or if
-    one that is not on the path is passed."""
-    required = [exercise for exercise in _list_from_first_passed(records) if not exercise.optional]
-    if any(_is_passed(exercise, records) and not exercise.short_path for exercise in required):
-        return None
-    return next(
-        (
-            exercise
-            for exercise in required
-            if exercise.short_path and not _is_passed(exercise, records)
-        ),
-        None,
-    )
-
-
-def _is_passed(exercise: Exercise, records: dict[str, ExerciseProgress]) -> bool:
-    return exercise.id in records and records[exercise.id].passed
-
-
 def choose(exercise_id: str | None) -> Exercise:
     """Return the exercise of that id, or the next one if no id was given.
 
     Raises: CourseError if there is no such exercise, or none was named and all are passed.
     """
-    exercise = catalog.get(exercise_id) if exercise_id else next_exercise(progress.read())
+    exercise = catalog.get(exercise_id) if exercise_id else find_next_exercise(progress.read())
     if exercise is None:
         words = _(
             "all {count} exercises are passed. Name the one that you mean: `course status` lists"
@@ -132,7 +79,7 @@ def overview() -> Group:
     """Return the text of `course` alone: the bar, the next exercise and what it needs, and how to
     go on."""
     records = progress.read()
-    upcoming = next_exercise(records)
+    upcoming = find_next_exercise(records)
     if upcoming is None:
         ways = [
             ("course status", _("lists the exercises")),
@@ -187,7 +134,7 @@ def _describe(
 def listing() -> Group:
     """Return the table of `course status`: every exercise, its state, and which one comes next."""
     records = progress.read()
-    upcoming = next_exercise(records)
+    upcoming = find_next_exercise(records)
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
     for number, column in enumerate(
         ("", "", _("exercise"), _("level"), _("min"), _("status"), _("hints"))
@@ -278,7 +225,7 @@ def row(
 
 def next_line(exercise: Exercise) -> str:
     """Return a line with the exercise that comes next and its command, in rich's markup."""
-    on_path = _find_next_on_path(progress.read())
+    on_path = find_next_on_path(progress.read())
     path = (
         _(" On the path of six hours comes {id}.").format(id=on_path.id)
         if on_path and on_path != exercise

@@ -24,13 +24,14 @@ from course_lib.base.translation import join_sentences
 from course_lib.base.words import list_words
 from course_lib.catalog import Exercise, texts
 from course_lib.cli import screen, status
-from course_lib.cli.exercise import highlight, hints, next_hint, note
+from course_lib.cli.exercise import highlight, hints, next_hint, show_verdict
 from course_lib.cli.screen import Screen, render
 from course_lib.cli.terminal import say, show
 from course_lib.cli.verdict_view import verdict_view
 from course_lib.grading.report import describe_status
 from course_lib.grading.verdict import Verdict
 from course_lib.learner import progress
+from course_lib.learner.following import Followup, find_next_exercise, take_verdict
 from course_lib.learner.progress import ExerciseProgress
 
 TICK = 0.1  # seconds between two looks at the files
@@ -193,8 +194,8 @@ class WatchSession:
         """Keep the verdict of a check that has ended, and show it if its exercise is still the one
         watched."""
         self.changes += 1
-        complaint = note(outcome) if isinstance(outcome, Verdict) else ""
-        if not complaint:
+        followup = take_verdict(outcome) if isinstance(outcome, Verdict) else Followup()
+        if not followup.complaint:
             self.records = progress.read()
         if exercise != self.current:
             return
@@ -204,15 +205,13 @@ class WatchSession:
             else escape(str(outcome))
         )
         self._show(self._verdict)
-        if isinstance(outcome, Verdict) and outcome.passed:
-            upcoming = status.next_exercise(self.records)
-            if upcoming:
-                self.message = _("Passed. n goes to {id} {title}.").format(
-                    id=upcoming.id, title=upcoming.title
-                )
-            else:
-                self.message = _("Passed. You have passed every exercise.")
-        self.message = complaint or self.message
+        if followup.upcoming:
+            self.message = _("Passed. n goes to {id} {title}.").format(
+                id=followup.upcoming.id, title=followup.upcoming.title
+            )
+        if followup.all_passed:
+            self.message = _("Passed. You have passed every exercise.")
+        self.message = followup.complaint or self.message
 
     def press(self, key: str) -> None:
         """Do what a key asks for. What cannot be written becomes the message."""
@@ -258,7 +257,7 @@ class WatchSession:
             self.message = _("{key} does nothing here.").format(key=repr(key))
 
     def _next(self, passed: bool, skips: bool) -> None:
-        upcoming = status.next_exercise(self.records, None if passed else self.current)
+        upcoming = find_next_exercise(self.records, None if passed else self.current)
         if upcoming is None:
             self.message = _("You have passed every exercise. l goes to any of them.")
         elif upcoming == self.current:
@@ -471,7 +470,5 @@ def _watch_in_lines(exercises: list[Exercise]) -> None:
             except CourseError as error:  # at the next save the fault of the machine may be gone
                 say(f"course: {error}")
                 continue
-            if complaint := note(verdict):
-                say(f"course: {complaint}")
-            show(verdict_view(verdict, exercise))
+            show_verdict(verdict, exercise, take_verdict(verdict))
         time.sleep(TICK)

@@ -29,23 +29,7 @@ def update(root: Path = paths.ROOT) -> list[str]:
     Raises: CourseError if this is no git checkout, other files were changed, or git cannot
     fast-forward. The learner's files are then as they were.
     """
-    if not (root / ".git").exists():
-        raise CourseError(
-            _(
-                "{root} is no git checkout, so it cannot be updated in place. Download the "
-                "course anew and copy your exercises/ over."
-            ).format(root=root)
-        )
-    changed = sorted({*_list_tracked_changes(root, "HEAD"), *_list_run(root)})
-    if foreign := [name for name in changed if Path(name).parts[0] not in _MINE]:
-        raise CourseError(
-            _(
-                "these files of the course itself were changed: {files}. Commit them, or `git"
-                " restore` them, then update again."
-            ).format(files=", ".join(foreign))
-        )
-    if (obstacle := _find_no_upstream(root)) is not None:
-        raise CourseError(_("{obstacle} Your files are as they were.").format(obstacle=obstacle))
+    changed = _list_changed(root)
     before = _git(root, "rev-parse", "HEAD").strip()
     now = datetime.now()
     data_by_name = {
@@ -80,6 +64,31 @@ def update(root: Path = paths.ROOT) -> list[str]:
         else _("The course is up to date.")
     )
     return notes
+
+
+def _list_changed(root: Path) -> list[str]:
+    """Return the learner's files that differ from git's.
+
+    Raises: CourseError if this checkout cannot be updated.
+    """
+    if not (root / ".git").exists():
+        raise CourseError(
+            _(
+                "{root} is no git checkout, so it cannot be updated in place. Download the "
+                "course anew and copy your exercises/ over."
+            ).format(root=root)
+        )
+    changed = sorted({*_list_tracked_changes(root, "HEAD"), *_list_run(root)})
+    if foreign := [name for name in changed if Path(name).parts[0] not in _MINE]:
+        raise CourseError(
+            _(
+                "these files of the course itself were changed: {files}. Commit them, or `git"
+                " restore` them, then update again."
+            ).format(files=", ".join(foreign))
+        )
+    if (obstacle := _find_no_upstream(root)) is not None:
+        raise CourseError(_("{obstacle} Your files are as they were.").format(obstacle=obstacle))
+    return changed
 
 
 def _is_unsolved(path: Path) -> bool:

@@ -36,7 +36,7 @@ from course_lib.catalog import Exercise
 from course_lib.grading import public as grading
 from course_lib.kernels.launch import choice, device
 from course_lib.kernels.row_statistics import streamed_launch
-from course_lib.learner import progress
+from course_lib.learner.following import take_verdict
 from course_lib.lessons import own_kernels, own_launch, style
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.lesson05 import figures as lesson05
@@ -133,9 +133,11 @@ def check_files() -> None:
     the panel's Check does."""
     for exercise in list_exercises():
         verdict = grading.check(exercise)
-        progress.note_verdict(verdict)
+        followup = take_verdict(verdict)
         report = grading.make_report(verdict, exercise)
         print(report.headline)
+        if followup.complaint:
+            print(f"    {followup.complaint}")
         if verdict.status == grading.NOT_ATTEMPTED:
             print(
                 _(

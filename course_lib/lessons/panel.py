@@ -32,6 +32,7 @@ from course_lib.grading.public import (
     read_text,
 )
 from course_lib.learner import progress, workspace
+from course_lib.learner.following import take_verdict
 from course_lib.lessons.comparison import compare
 from course_lib.lessons.live import VIEW
 from course_lib.lessons.panel_page import (
@@ -123,12 +124,12 @@ class ExercisePanel(ipywidgets.VBox):
         except BaseException:
             self._show_last()  # replace "checking ..." by the last verdict, which still holds
             raise
-        try:
-            # before the verdict is shown: whoever closes the page on seeing it keeps it
-            progress.note_verdict(self.verdict)
-        finally:  # a full disk loses the record, and not the verdict
-            self._show_code()
-            self._result.value = write_verdict(self.verdict, self.exercise)
+        # before the verdict is shown: whoever closes the page on seeing it keeps it
+        followup = take_verdict(self.verdict)
+        self._show_code()
+        self._result.value = write_verdict(self.verdict, self.exercise)
+        if followup.complaint:
+            self._extra.value = write_box(html.escape(followup.complaint), "bad", "alert")
         return self.verdict
 
     def _tell_first_failure(self, words: str) -> None:

@@ -92,25 +92,7 @@ def make_job(
     ``kernel`` is not a kernel.
     """
     name, parameters = _read_parameters(kernel)
-    unknown = [key for key in named if key not in parameters and key not in _LAUNCH_OPTIONS]
-    if unknown:
-        raise CourseError(
-            f"`{name}` has no parameter `{unknown[0]}`; it has {', '.join(parameters)}."
-        )
-    if len(arguments) > len(parameters):
-        raise CourseError(
-            f"`{name}` has {len(parameters)} parameters, and {len(arguments)} arguments were given."
-        )
-    arguments_by_name = dict(zip(parameters, arguments, strict=False)) | {
-        key: value for key, value in named.items() if key in parameters
-    }
-    missing = [
-        key
-        for key, parameter in parameters.items()
-        if key not in arguments_by_name and parameter.needed
-    ]
-    if missing:
-        raise CourseError(f"`{name}` lacks an argument for `{missing[0]}`.")
+    arguments_by_name = _name_arguments(name, parameters, arguments, named)
     grid = _read_grid(grid, arguments_by_name)
     tensors, memory, places, ordered, constants = [], bytearray(_GAP), {}, [], {}
     in_order = True
@@ -186,6 +168,35 @@ def _read_parameters(kernel: Any) -> tuple[str, dict[str, _Parameter]]:
         name: _Parameter(parameter.default is empty, "constexpr" in str(parameter.annotation))
         for name, parameter in inspect.signature(function).parameters.items()
     }
+
+
+def _name_arguments(
+    kernel_name: str,
+    parameters: Mapping[str, _Parameter],
+    arguments: Sequence[Any],
+    named: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return the arguments by the kernel's parameters, without options of the launch.
+
+    Raises: CourseError if they do not fit the parameters.
+    """
+    unknown = [key for key in named if key not in parameters and key not in _LAUNCH_OPTIONS]
+    if unknown:
+        raise CourseError(
+            f"`{kernel_name}` has no parameter `{unknown[0]}`; it has {', '.join(parameters)}."
+        )
+    if len(arguments) > len(parameters):
+        raise CourseError(
+            f"`{kernel_name}` has {len(parameters)} parameters, and {len(arguments)} arguments"
+            " were given."
+        )
+    arguments_by_name = dict(zip(parameters, arguments, strict=False)) | {
+        key: value for key, value in named.items() if key in parameters
+    }
+    for key, parameter in parameters.items():
+        if parameter.needed and key not in arguments_by_name:
+            raise CourseError(f"`{kernel_name}` lacks an argument for `{key}`.")
+    return arguments_by_name
 
 
 def _read_grid(grid: Any, arguments_by_name: Mapping[str, Any]) -> tuple[int, ...]:

@@ -33,6 +33,7 @@ from course_lib.grading.cases.hidden import Secret
 from course_lib.grading.execution import runner
 from course_lib.grading.verdict import FAIL, PASS, CaseResult, Verdict
 from course_lib.learner import progress, workspace
+from course_lib.learner.following import find_next_exercise
 
 EX = catalog.get("00a")
 
@@ -483,61 +484,61 @@ def passed(*names: str) -> None:
 
 def test_the_next_exercise_is_the_first_not_passed():
     order = list(catalog.required())
-    assert status.next_exercise(progress.read()).id == order[0]
+    assert find_next_exercise(progress.read()).id == order[0]
     passed(order[0], order[2])
     progress.note_verdict(Verdict(order[1], FAIL, "cause", "text"))
-    assert status.next_exercise(progress.read()).id == order[1]
-    assert status.next_exercise(progress.read(), catalog.get(order[1])).id == order[3]
+    assert find_next_exercise(progress.read()).id == order[1]
+    assert find_next_exercise(progress.read(), catalog.get(order[1])).id == order[3]
     passed(*order[1:-1])
-    assert status.next_exercise(progress.read(), catalog.get(order[-1])).id == order[-1], (
+    assert find_next_exercise(progress.read(), catalog.get(order[-1])).id == order[-1], (
         "it goes round"
     )
     passed(order[-1])
-    assert status.next_exercise(progress.read()) is None
+    assert find_next_exercise(progress.read()) is None
 
 
 def test_the_path_of_six_hours_is_gone_on_with_once_it_is_taken():
     path = [exercise.id for exercise in catalog.required().values() if exercise.short_path]
     passed("00a", "01a", "01b")
-    upcoming = status.next_exercise(progress.read())
+    upcoming = find_next_exercise(progress.read())
     assert upcoming.id == "02a" and "On the path of six hours comes 06a." in status.next_line(
         upcoming
     )
     passed("06a")
-    assert status.next_exercise(
+    assert find_next_exercise(
         progress.read()
     ).id == "08a" and "path of six" not in status.next_line(catalog.get("08a"))
-    assert status.next_exercise(progress.read(), catalog.get("06a")).id == "07a", (
+    assert find_next_exercise(progress.read(), catalog.get("06a")).id == "07a", (
         "the key for the next one goes through all"
     )
     passed(*path)
-    assert status.next_exercise(progress.read()).id == "02a"
+    assert find_next_exercise(progress.read()).id == "02a"
 
 
 def test_an_exercise_off_the_path_leaves_the_path():
     passed("00a", "01a", "01b", "06a", "07a")
-    upcoming = status.next_exercise(progress.read())
+    upcoming = find_next_exercise(progress.read())
     assert upcoming.id == "02a" and "path" not in status.next_line(upcoming)
 
 
 def test_who_began_with_a_later_exercise_goes_on_behind_it():
     passed("13a")
-    upcoming = status.next_exercise(progress.read())
+    upcoming = find_next_exercise(progress.read())
     assert upcoming.id == "13b" and "comes 00a" not in status.next_line(upcoming)
     later = [name for name in catalog.required() if name >= "13a"]
     passed(*later)
-    assert status.next_exercise(progress.read()).id == "00a", "the earlier ones come last"
+    assert find_next_exercise(progress.read()).id == "00a", "the earlier ones come last"
 
 
 def test_an_optional_task_is_never_next_and_is_counted_apart(command):
     task = next(exercise for exercise in catalog.exercises().values() if exercise.optional)
     earlier = [name for name in catalog.required() if name < task.id]
     passed(*earlier)
-    upcoming = status.next_exercise(progress.read())
+    upcoming = find_next_exercise(progress.read())
     assert (
         upcoming.id > task.id
         and not upcoming.optional
-        and status.next_exercise(progress.read(), task) == upcoming
+        and find_next_exercise(progress.read(), task) == upcoming
     )
     tasks = len(catalog.exercises()) - len(catalog.required())
     assert f"0 of {tasks} optional tasks passed" in " ".join(command("status")[1].split())

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from course_lib.exercises.batteries import make_case
-from course_lib.exercises.rms_norm_kernels import list_blocked_models, plan_rms_norm
+from course_lib.exercises.rms_norm_kernels import BLOCKED_CASES, list_blocked_models, plan_rms_norm
 from course_lib.grading.cases.case import Case
 from course_lib.grading.cases.plan import Batch, Part, Plan
 
@@ -23,13 +23,17 @@ class _BatchCase(Case):
 
 _batch = partial(make_case, case_class=_BatchCase)
 
+
+def _list_single(*names: str) -> list[_BatchCase]:
+    """List cases of a blocked RMSNorm that are launched once."""
+    by_name = {case.name: case for case in BLOCKED_CASES}
+    return [_BatchCase(**vars(by_name[name])) for name in names]
+
+
 CASES = (
-    _batch("worked example", 3, 8, 4, "the 3 x 8 worked example, two full blocks"),
-    _batch("padded, mean 3", 5, 17, 8, "7 padded lanes, mean 3",
-        "the sum is divided by the lanes, or the mean is subtracted"),
-    _batch("one short block", 3, 7, 16),
-    _batch("one full block", 3, 64, 64, mean=0.0),
-    _batch("one column", 2, 1, 16, mistake="a mean is subtracted: y is 0", mean=0.0),
+    *_list_single(
+        "worked example", "padded, mean 3", "one short block", "one full block", "one column",
+    ),
     _batch("large and small batch", 80, 200, 4, "also as a batch of 8 rows",
         "a step of UNROLL blocks is one block of sums", few=8),
     _batch("middle and small batch", 20, 150, 4, "also as a batch of 8 rows",
@@ -52,26 +56,17 @@ CASES = (
         "the columns of a batch of few rows come in another order", fill="large first", few=7),
     _batch("fp16 batches", 40, 300, 16, "x, w and y in fp16; also as a batch of 8 rows",
         "the columns of a batch of few rows come in another order", dtype="fp16", mean=3.0, few=8),
-    _batch("one row", 1, 129, 128, "M = 1, one column in the second block", mean=0.0),
-    _batch("near zero", 3, 100, 32, eps=1e-5),
-    _batch("large eps", 3, 96, 128, "std 0.03, eps = 0.1"),
-    _batch("tiny eps", 3, 96, 32),
-    _batch("zeros", 4, 17, 8),
-    _batch("zero row", 2, 20, 8, mean=0.0),
-    _batch("fp16, std 100", 2, 2500, 1024),
-    _batch("fp16, mean 8", 2, 1025, 512),
-    _batch("bf16", 3, 127, 32),
-    _batch("fp32 weights", 2, 33, 16, "x in fp16, w in fp32"),
-    _batch("fp32 out", 2, 33, 16, dtypes=(("x", "bf16"), ("w", "fp16"))),
-    _batch("fp32 in", 2, 33, 16, dtypes=(("y", "fp16"), ("w", "bf16"))),
-    _batch("16400 columns", 1, 16400, 256),
+    *_list_single(
+        "one row", "near zero", "large eps", "tiny eps", "zeros", "zero row", "fp16, std 100",
+        "fp16, mean 8", "bf16", "fp32 weights", "fp32 out", "fp32 in", "16400 columns",
+    ),
     _batch("sliced", 12, 150, 16,
         "the matrices are slices of wider ones, so their row strides differ; also as a batch of 3"
         " rows", "stride_y is taken for stride_x", few=3),
     _batch("a NaN row", 20, 19, 8, few=4),
     _batch("an Inf row", 20, 19, 8,
         "row 1 holds an Inf: there y is NaN, and 0 in the rest of the row", few=4),
-    _batch("far rows", 4, 17, 8),
+    *_list_single("far rows"),
 )  # fmt: skip
 
 

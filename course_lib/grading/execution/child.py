@@ -80,30 +80,41 @@ class _CaseMachine(Machine):
             exchange.begin_case(number)
             if number in job["left_out"]:
                 continue
-            data, error = b"", None
-            try:
-                data = runs.run(
-                    getattr(module, case.entry_point), case, exchange.read(name_input(number))
-                )
-            except Stopped:
-                raise
-            except BaseException as raised:
-                error = raised
-            sys.stdout.flush()
-            if runs.refusal is not None:  # even if the code has caught the exception
-                exchange.write(name_error(number), _describe_refused(runs.refusal, in_case=True))
+            if not self._run_case(module, case, number, file, exchange):
                 return
-            if error is not None:
-                lost = runs.lost(error)
-                exchange.write(name_error(number), _described(error, str(file), lost))
-                if lost:
-                    return
-                continue
-            if runs.misuse is not None:
-                exchange.write(name_error(number), _described(runs.misuse, str(file)))
-            if case.counted and runs.counts is not None:
-                exchange.write(name_counts(number), json.dumps(runs.counts).encode())
-            exchange.write(name_output(number), data)
+
+    def _run_case(
+        self,
+        module: types.ModuleType,
+        case: CaseLaunch,
+        number: int,
+        file: Path,
+        exchange: Exchange,
+    ) -> bool:
+        """Run one case, and write what came out of it; return False if no further case can run."""
+        runs, data, error = self.runs, b"", None
+        try:
+            data = runs.run(
+                getattr(module, case.entry_point), case, exchange.read(name_input(number))
+            )
+        except Stopped:
+            raise
+        except BaseException as raised:
+            error = raised
+        sys.stdout.flush()
+        if runs.refusal is not None:  # even if the code has caught the exception
+            exchange.write(name_error(number), _describe_refused(runs.refusal, in_case=True))
+            return False
+        if error is not None:
+            lost = runs.lost(error)
+            exchange.write(name_error(number), _described(error, str(file), lost))
+            return not lost
+        if runs.misuse is not None:
+            exchange.write(name_error(number), _described(runs.misuse, str(file)))
+        if case.counted and runs.counts is not None:
+            exchange.write(name_counts(number), json.dumps(runs.counts).encode())
+        exchange.write(name_output(number), data)
+        return True
 
 
 def _compile(file: Path, rules: dict[str, Any] | None) -> types.CodeType:

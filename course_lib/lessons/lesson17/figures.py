@@ -56,6 +56,14 @@ def show_errors(table: Mapping[str, Mapping[str, float]]) -> MovingPicture:
     )
 
 
+def _draw_kernels(title: str, names: Sequence[str], groups: Sequence[Sequence[Met]]) -> Cells:
+    """Return a row per test with a cell per kernel of its group, filled up to the longest one."""
+    most = max(map(len, groups))
+    words = [[_sign(kernel) for kernel in group] + [None] * (most - len(group)) for group in groups]
+    looks = [[_LOOKS[word or ""] for word in line] for line in words]
+    return Cells(names, [""] * most, words, looks, title=title)
+
+
 def show_met(kernels_by_test: Mapping[str, Sequence[Met]]) -> MovingPicture:
     """Show a row per test and a cell per kernel, once for the wrong kernels and once for the right
     ones. A cell shows whether the test raised."""
@@ -69,12 +77,7 @@ def show_met(kernels_by_test: Mapping[str, Sequence[Met]]) -> MovingPicture:
             [kernel for kernel in kernels if kernel.is_right == is_right]
             for kernels in kernels_by_test.values()
         ]
-        most = max(map(len, groups))
-        words = [
-            [_sign(kernel) for kernel in group] + [None] * (most - len(group)) for group in groups
-        ]
-        looks = [[_LOOKS[word or ""] for word in line] for line in words]
-        panels.append(Cells(names, [""] * most, words, looks, title=title))
+        panels.append(_draw_kernels(title, names, groups))
         for test, group in zip(kernels_by_test, groups, strict=True):
             counts_by_test[test].append(
                 words_of.format(
@@ -82,16 +85,14 @@ def show_met(kernels_by_test: Mapping[str, Sequence[Met]]) -> MovingPicture:
                 )
             )
     kernels = [kernel for group in kernels_by_test.values() for kernel in group]
-    counts_text = (
-        join_sentences(
+    counts_text = _("None has run yet.")
+    if any(kernel.caught is not None for kernel in kernels):
+        counts_text = join_sentences(
             *(
                 _("{name}: {values}").format(name=test, values=join_sentences(*words))
                 for test, words in counts_by_test.items()
             )
         )
-        if any(kernel.caught is not None for kernel in kernels)
-        else _("None has run yet.")
-    )
     perfect_tests = sum(
         all(kernel.caught is not None and kernel.caught != kernel.is_right for kernel in group)
         for group in kernels_by_test.values()

@@ -267,36 +267,49 @@ def _line(xhat: np.ndarray, error: np.ndarray) -> tuple[float, float]:
     return slope, float(error.mean() - slope * xhat.mean())
 
 
+def _name_line_cause(state: MissingTermState, error: float) -> str:
+    """Name the cause of an error of this size whose points all lie on a line through known terms;
+    "" if they do not."""
+    if size(state.rest) > 1e-6 * error:
+        return ""
+    layer = state.kind == "layer_norm"
+    c1_term = state.c1 * state.rstd
+    c2_term = state.c2 * state.rstd if layer else -state.c2 * state.rstd
+
+    def has_line(slope: float, intercept: float) -> bool:
+        pairs = ((state.slope, slope), (state.intercept, intercept))
+        return all(
+            abs(value - expected) <= 1e-6 * max(abs(expected), error) for value, expected in pairs
+        )
+
+    if has_line(0, c2_term):
+        return (
+            "The error is c2 * rstd along 1: c2 is missing"
+            if layer
+            else "The error is -c2 * rstd along 1: RMSNorm has no c2"
+        )
+    if has_line(c1_term, 0):
+        return "The error is c1 * rstd along xhat: c1 is missing"
+    if has_line(c1_term, c2_term):
+        return (
+            "The error is c1 * rstd along xhat and c2 * rstd along 1: c1 and c2 are missing"
+            if layer
+            else "The error lies along 1 and xhat: c1 is missing, and RMSNorm has no c2"
+        )
+    over = 1 - state.N
+    if has_line(over * c1_term, over * c2_term if layer else 0):
+        return f"The error is N - 1 = {-over} times what should be taken out: 1/N is missing"
+    return ""
+
+
 def name_cause(state: MissingTermState) -> str:
     """Name the cause of the error from its line and its rest, without looking at the chosen
     mistake."""
     error, noise = size(state.error), state.noise
     if error <= noise:
         return "No error" if state.term == "none" else "This test does not see the mistake"
-    along_one, hat = state.c2 * state.rstd, state.c1 * state.rstd
-    layer = state.kind == "layer_norm"
-
-    def is_(value: float, expected: float) -> bool:
-        return abs(value - expected) <= 1e-6 * max(abs(expected), error)
-
-    if size(state.rest) <= 1e-6 * error:
-        if is_(state.intercept, along_one if layer else -along_one) and is_(state.slope, 0):
-            return (
-                "The error is c2 * rstd along 1: c2 is missing"
-                if layer
-                else "The error is -c2 * rstd along 1: RMSNorm has no c2"
-            )
-        if is_(state.slope, hat) and is_(state.intercept, 0):
-            return "The error is c1 * rstd along xhat: c1 is missing"
-        if is_(state.slope, hat) and is_(state.intercept, along_one if layer else -along_one):
-            if layer:
-                return (
-                    "The error is c1 * rstd along xhat and c2 * rstd along 1: c1 and c2 are missing"
-                )
-            return "The error lies along 1 and xhat: c1 is missing, and RMSNorm has no c2"
-        over = 1 - state.N
-        if is_(state.slope, over * hat) and is_(state.intercept, over * along_one if layer else 0):
-            return f"The error is N - 1 = {-over} times what should be taken out: 1/N is missing"
+    if words := _name_line_cause(state, error):
+        return words
     factor = (
         float((state.dx * state.true).sum() / (state.true**2).sum())
         if size(state.true) > noise
