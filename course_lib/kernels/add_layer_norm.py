@@ -15,6 +15,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from course_lib.kernels.arguments import read_eps
+
 
 @triton.jit(do_not_specialize=["M"])
 def add_layer_norm_kernel(
@@ -62,7 +64,7 @@ def add_layer_norm_kernel(
     mean = tl.sum(x, axis=1) / N
     # a padded lane holds 0 - mean, and would be squared
     deviation = tl.where(col_mask[None, :], x - mean[:, None], 0.0)
-    rstd = tl.rsqrt(tl.sum(deviation * deviation, axis=1) / N + eps)
+    rstd = tl.rsqrt(tl.sum(deviation * deviation, axis=1) / N + read_eps(eps))
     y = deviation * rstd[:, None]
     if HAS_W:
         y *= tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[

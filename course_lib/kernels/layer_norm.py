@@ -26,6 +26,7 @@ import triton.language as tl
 from torch import Tensor
 
 from course_lib.kernels.add_layer_norm import add_layer_norm_kernel
+from course_lib.kernels.arguments import read_eps
 from course_lib.kernels.launch import operands, tables
 from course_lib.kernels.launch.device_classes import DeviceClass, find_line
 from course_lib.kernels.launch.launcher import Launcher, launch
@@ -67,7 +68,7 @@ def layer_norm_blocked_kernel(
         # a padded lane holds 0 - mean, and would be squared
         deviation = tl.where(cols < N, x - mean, 0.0)
         squares += deviation * deviation
-    rstd = tl.rsqrt(tl.sum(squares, axis=0) / N + eps)
+    rstd = tl.rsqrt(tl.sum(squares, axis=0) / N + read_eps(eps))
 
     tl.store(mean_ptr + row, mean)
     tl.store(rstd_ptr + row, rstd)
@@ -124,7 +125,7 @@ def layer_norm_resident_kernel(
     mean = tl.sum(x, axis=1) / N
     # a padded lane holds 0 - mean, and would be squared
     deviation = tl.where(col_mask[None, :], x - mean[:, None], 0.0)
-    rstd = tl.rsqrt(tl.sum(deviation * deviation, axis=1) / N + eps)
+    rstd = tl.rsqrt(tl.sum(deviation * deviation, axis=1) / N + read_eps(eps))
 
     y = deviation * rstd[:, None]
     if HAS_W:

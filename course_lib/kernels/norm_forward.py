@@ -88,5 +88,6 @@ def norm_forward(
         tuned = choice.find_device_class(x)
         if algorithm == "auto":
             algorithm = choice.choose_forward(x, residual, w, b, centred=centred, tuned=tuned)
+        eps = operands.encode_eps(eps, x.dtype)
         designs[algorithm](tuned, x, residual, w, b, y, total, mean, rstd, eps)
     return operands.first_given(total, y), y, mean, rstd

@@ -24,6 +24,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from course_lib.kernels.arguments import read_eps
 from course_lib.kernels.launch import operands, tables
 from course_lib.kernels.launch.device_classes import DeviceClass
 from course_lib.kernels.launch.launcher import Launcher, launch
@@ -51,7 +52,7 @@ def rms_norm_blocked_kernel(
         cols = start + tl.arange(0, BLOCK)
         x = tl.load(x_row_ptr + cols.to(tl.int64) * stride_x_col, mask=cols < N, other=0.0).to(ACC)
         squares += x * x
-    rstd = tl.rsqrt(tl.sum(squares, axis=0) / N + eps)
+    rstd = tl.rsqrt(tl.sum(squares, axis=0) / N + read_eps(eps))
 
     tl.store(rstd_ptr + row, rstd)
     for start in range(0, N, BLOCK):
@@ -123,7 +124,7 @@ def rms_norm_resident_kernel(
         x = rounded.to(ACC)  # the next layer reads the rounded sum, so this one normalises it too
 
     # padded lanes are 0 and add nothing; for a variance they would
-    rstd = tl.rsqrt(tl.sum(x * x, axis=1) / N + eps)
+    rstd = tl.rsqrt(tl.sum(x * x, axis=1) / N + read_eps(eps))
     y = x * rstd[:, None]
     if HAS_W and W_FIRST:
         y *= w.to(ACC)[None, :]

@@ -59,8 +59,8 @@ def layer_norm(
         dtype: of the result, one of those; None takes input's, or fp32 under autocast on a GPU, as
             PyTorch does.
 
-    Returns: shape of input, contiguous. Statistics are fp32; the result is rounded once, to dtype.
-    fp64 is computed in fp64 with the fp32 number nearest to eps, because Triton passes a float so.
+    Returns: shape of input, contiguous. Statistics are fp32, those of an fp64 input fp64; the
+    result is rounded once, to dtype.
 
     Raises: RuntimeError if shapes or devices do not match, NotImplementedError for another dtype,
     TypeError for arguments of another type.

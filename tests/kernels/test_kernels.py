@@ -129,6 +129,29 @@ def test_a_mean_far_from_zero_loses_nothing(algorithm):
     check_layer_norm(make((3, 1000), torch.float32, mean=1e4), None, None, 1e-5, algorithm)
 
 
+# 0 has the bits of the integer 0, 2.0 a single bit; 1.0 and 3.0 are integers as well
+@pytest.mark.parametrize("eps", [0.0, -0.0, 1e-12, 0.1, 1.0, 2.0, 3.0])
+@pytest.mark.parametrize("algorithm", ["resident", "two tiles", "blocked"])
+def test_eps_is_exact_in_fp64(eps, algorithm):
+    """In fp32 0.1 is off by 1.5e-8 of itself and 1e-12 by 4e-9."""
+    x = 1e-9 * torch.randn((3, 37), generator=torch.Generator().manual_seed(0)).double().to(DEVICE)
+    nothing = torch.zeros_like(x)
+    total, _, added = add_rms_norm_forward(x, nothing, None, eps)
+    *_, added_layer = add_layer_norm_forward(x, nothing, None, None, eps)
+    assert torch.equal(total, x)
+    for rstds, squares in (
+        ((rms_norm_forward(x, None, eps, algorithm=algorithm)[1], added), x * x),
+        (
+            (layer_norm_forward(x, None, None, eps, algorithm=algorithm)[2], added_layer),
+            (x - x.mean(1, keepdim=True)) ** 2,
+        ),
+    ):
+        want = 1 / (squares.mean(1) + eps).sqrt()
+        for rstd in rstds:
+            assert rstd.dtype == torch.float64
+            assert ((rstd - want).abs() / want).max() <= 1e-14
+
+
 @pytest.mark.parametrize("algorithm", ["resident", "two tiles", "blocked"])
 def test_row_offsets_are_64_bit(algorithm):
     """Three rows 2^30 elements apart: row 2 starts at 2^31, which a 32-bit product turns

@@ -4,6 +4,7 @@ statistics."""
 from __future__ import annotations
 
 import functools
+import struct
 from operator import or_
 
 import torch
@@ -60,6 +61,17 @@ def make_partials(P: int, x: Tensor, total: Tensor | None) -> Tensor | None:
 def statistics_dtype(dtype: torch.dtype) -> torch.dtype:
     """Return the dtype of mean and rstd for an x of ``dtype``: fp64 for fp64, else fp32."""
     return torch.float64 if dtype == torch.float64 else torch.float32
+
+
+def encode_eps(eps: float, dtype: torch.dtype) -> float:
+    """Return eps as a forward kernel takes it, for an x of ``dtype``.
+
+    Triton passes a float in fp32, which is enough for all x but fp64. For fp64, return an integer
+    with the bits of eps. Its sign bit is inverted: without that eps = 0 would be passed in 32 bits.
+    """
+    if dtype != torch.float64:
+        return eps
+    return struct.unpack("<q", struct.pack("<d", eps + 0.0))[0] ^ -(1 << 63)
 
 
 def check_columns(x: Tensor) -> None:
