@@ -68,7 +68,8 @@ def list_texts(name: str) -> dict[str, str]:
         return text
 
     if name == "interface":
-        for file in sorted(paths.PACKAGE.rglob("*.py")):
+        tools = (paths.ROOT / "tools").glob("*.py")
+        for file in [*sorted(paths.PACKAGE.rglob("*.py")), *sorted(tools)]:
             for text in _find_marked(file):
                 places.setdefault(text, str(file.relative_to(paths.ROOT)))
         for file in sorted(paths.PACKAGE.rglob("templates/*.html")):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import subprocess
 import sys
 
 import pytest
+from english import find_english
 
 from course_lib import catalog, doctor
 from course_lib.base import installation, paths
@@ -20,18 +20,6 @@ COMMANDS = [
     "init", "env", "lab", "check", "watch", "hint", "solution", "reset", "hunt", "status", "bench",
     "doctor", "update", "export", "import",
 ]  # fmt: skip
-# what is quoted: code, paths, names of settings and of examples, texts in English quotation marks
-_QUOTED = re.compile(
-    r"`[^`]*`|\S*[/=_<]\S*|--?[a-z][\w-]*|\"[^\"]*\"|Linux Foundation|^ +(?:course|示例).*$",
-    re.MULTILINE,
-)
-_SENTENCE = re.compile(r"[A-Za-z']+(?: [A-Za-z']+){2,}")
-NAMES = {"NVIDIA H100 HBM", os.strerror(errno.ENOENT)}  # the second is what Linux says
-
-
-def find_english(text: str) -> list[str]:
-    """Three English words in a row, outside of what is quoted."""
-    return [words for words in _SENTENCE.findall(_QUOTED.sub("|", text)) if words not in NAMES]
 
 
 @pytest.fixture
