@@ -24,7 +24,7 @@ PART ?= all
 .PHONY: help lab test sweep quick env dev build nbval nbval-gpu bundle site tab pyodide tab-test lint pins package commands doctor update clean
 
 help: ## list these commands
-	@$(MAKE) -s --no-print-directory -f $(firstword $(MAKEFILE_LIST)) help_lines | if [ -n "$$COURSE_LANG" ]; then "$(PYTHON)" tools/translate_help.py; else cat; fi
+	@$(MAKE) -s --no-print-directory -f $(firstword $(MAKEFILE_LIST)) help_lines | if [ -n "$$COURSE_LANG" ]; then "$(PYTHON)" tools/translation.py; else cat; fi
 
 .PHONY: help_lines
 help_lines:

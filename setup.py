@@ -15,7 +15,7 @@ SHIPPED = (  # MANIFEST.in names the same for the source distribution
     "AGENTS.md", "constraints.txt", "docs/commands.md", "docs/cpu-mode.md",
     "docs/kernel-trials.md", "docs/kernels.md", "docs/security.md", "notebooks/*.ipynb",
     "notebooks/images/*", "notebooks/source/*.py", "solutions/*.py", "tools/bootstrap.py",
-    "tools/installer.py", "tools/machine.py", "tools/jupyter/**/*.json",
+    "tools/installer.py", "tools/machine.py", "tools/translation.py", "tools/jupyter/**/*.json",
 )  # fmt: skip
 
 

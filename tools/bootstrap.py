@@ -37,6 +37,8 @@ from installer import (
     uv_environment,
 )
 from machine import GPU_FILES, OLDEST, Stop, ask, check_disk, check_platform, check_python, say
+from translation import gettext as _
+from translation import mark as N_
 
 # JupyterLab begins with the lesson, not with a question about news
 LAB_CONFIG = os.path.join("etc", "jupyter", "labconfig", "page_config.json")
@@ -100,7 +102,9 @@ def pinned(package):
         match = re.search(r"(?m)^%s==(\S+)" % re.escape(package), file.read())
     if not match:
         raise Stop(
-            "constraints.txt names no version of %s. Take a fresh copy of the course." % package
+            _(
+                "constraints.txt names no version of {package}. Take a fresh copy of the course."
+            ).format(package=package)
         )
     return match.group(1)
 
@@ -123,8 +127,10 @@ def choose_torch(asked, settings):
     ):
         if asked == "cuda":
             raise Stop(
-                "TORCH=cuda is asked for, and pip's settings name a place with the CPU build. Take"
-                " it out, or leave TORCH=cuda out."
+                _(
+                    "TORCH=cuda is asked for, and pip's settings name a place with the CPU build."
+                    " Take it out, or leave TORCH=cuda out."
+                )
             )
         return "cpu", False
     if (
@@ -146,23 +152,29 @@ def lock_folder():
         file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+")
     except OSError as error:
         raise Stop(
-            "this folder cannot be written (%s: %s). Copy the course to a folder of your own, for"
-            " instance `cp -r . ~/norm-kernels-course`, and run the same command there."
-            % (path, error.strerror)
+            _(
+                "this folder cannot be written ({path}: {error}). Copy the course to a folder of"
+                " your own, for instance `cp -r . ~/norm-kernels-course`, and run the same command"
+                " there."
+            ).format(path=path, error=error.strerror)
         ) from error
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if error.errno not in (errno.EAGAIN, errno.EACCES):
             say(
-                "this file system has no locks (%s): do not start a second set-up at the same time."
-                % error.strerror
+                _(
+                    "this file system has no locks ({error}): do not start a second set-up at the"
+                    " same time."
+                ).format(error=error.strerror)
             )
             return file
-        owner = file.read().strip() or "unknown"
+        owner = file.read().strip() or _("unknown")
         say(
-            "another set-up is at work in this folder (process %s). Waiting for it; Ctrl-C stops"
-            " waiting." % owner
+            _(
+                "another set-up is at work in this folder (process {process}). Waiting for it;"
+                " Ctrl-C stops waiting."
+            ).format(process=owner)
         )
         fcntl.flock(file, fcntl.LOCK_EX)
     file.seek(0)
@@ -205,11 +217,17 @@ def create_venv():
         output = done.stdout.decode("utf-8", "replace").strip()
         missing = "ensurepip" in output and "no space" not in output.lower()
         why = (
-            "`sudo apt install python%d.%d-venv` (Debian, Ubuntu)" % sys.version_info[:2]
+            _("`sudo apt install python{version}-venv` (Debian, Ubuntu)").format(
+                version="%d.%d" % sys.version_info[:2]
+            )
             if missing
             else find_cause(output, 1, {})
         )
-        raise Stop("Python could not make the environment:\n%s\n  %s" % (output[-2000:], why))
+        raise Stop(
+            _("Python could not make the environment:\n{output}\n  {why}").format(
+                output=output[-2000:], why=why
+            )
+        )
 
 
 def check_imports():
@@ -222,38 +240,47 @@ def check_imports():
     )  # fmt: skip
     if done.returncode != 0:
         errors = done.stderr.decode("utf-8", "replace").strip()
-        why = "This disk is mounted with `noexec`: move the folder to another one." if "failed to map segment" in errors else (  # noqa: E501
-            "`make clean`, then the same command again, makes the environment afresh."
-        )  # fmt: skip
+        why = (
+            _("This disk is mounted with `noexec`: move the folder to another one.")
+            if "failed to map segment" in errors
+            else _("`make clean`, then the same command again, makes the environment afresh.")
+        )
         raise Stop(
-            "PyTorch and Triton are installed, but do not import (exit %d):\n%s\n  %s"
-            % (done.returncode, errors[-2000:], why)
+            _(
+                "PyTorch and Triton are installed, but do not import (exit {code}):\n{errors}\n"
+                "  {why}"
+            ).format(code=done.returncode, errors=errors[-2000:], why=why)
         )
     torch, triton = json.loads(done.stdout.decode("utf-8").strip().splitlines()[-1])
     for name, version in (("torch", torch), ("triton", triton)):
         if version.split("+")[0] != pinned(name):
             raise Stop(
-                "%s %s was installed, but %s is pinned in constraints.txt. Something outside this"
-                " folder decides: look at `env | grep -E 'PIP_|UV_'` and `pip config list`, then"
-                " `make clean` and the same command again." % (name, version, pinned(name))
+                _(
+                    "{package} {installed} was installed, but {pinned} is pinned in"
+                    " constraints.txt. Something outside this folder decides: look at `env | grep"
+                    " -E 'PIP_|UV_'` and `pip config list`, then `make clean` and the same command"
+                    " again."
+                ).format(package=name, installed=version, pinned=pinned(name))
             )
     return "torch %s, triton %s" % (torch, triton)
 
 
 SIZES = {
-    "cpu": "about 0.5 GB with PyTorch's CPU build, 2 GB on disk",
-    "cuda": "several GB with PyTorch's CUDA build, 5 GB on disk",
+    "cpu": N_("about 0.5 GB with PyTorch's CPU build, 2 GB on disk"),
+    "cuda": N_("several GB with PyTorch's CUDA build, 5 GB on disk"),
 }
 NEWS = {
-    "half-made": "the last set-up did not finish; starting afresh.",
-    "moved": "the environment was made in another folder; making a new one.",
-    "broken": "the environment's Python no longer runs; making a new one.",
-    "other-python": "the environment has another Python than the one you name; making a new one.",
-    "other-torch": (
+    "half-made": N_("the last set-up did not finish; starting afresh."),
+    "moved": N_("the environment was made in another folder; making a new one."),
+    "broken": N_("the environment's Python no longer runs; making a new one."),
+    "other-python": N_(
+        "the environment has another Python than the one you name; making a new one."
+    ),
+    "other-torch": N_(
         "the environment has another build of PyTorch than the one you name; making a new one."
     ),
-    "outdated": "bringing the packages in .venv up to date.",
-    "foreign": "installing into the environment that is in .venv already.",
+    "outdated": N_("bringing the packages in .venv up to date."),
+    "foreign": N_("installing into the environment that is in .venv already."),
 }
 
 
@@ -278,19 +305,20 @@ def run_uv(arguments, settings, lock):
 def confirm_cuda_build():
     """Ask whether the package index's build, which is ten times as large, may take the place of the
     CPU build. Raises Stop if not."""
-    answer = (
+    answer = _(
         "PyTorch's index of CPU builds did not answer, see above. The package index has another"
-        " build: %s." % SIZES["cuda"]
-    )
+        " build: {size}."
+    ).format(size=_(SIZES["cuda"]))
     if sys.stdin.isatty() and sys.stdout.isatty():
         say(answer)
-        if input("course: take that one? [y/N] ").strip().lower() in ("y", "yes"):
+        question = "course: %s [y/N] " % _("take that one?")
+        if input(question).strip().lower() in ("y", "yes"):
             return
-    raise Stop(
-        answer
-        + "\n  Two ways on: run the same command again once that index can be reached, or write"
+    ways_on = _(
+        "Two ways on: run the same command again once that index can be reached, or write"
         " TORCH=cuda beside it (`make lab TORCH=cuda`), which takes the large build."
     )
+    raise Stop(answer + "\n  " + ways_on)
 
 
 def install(extras, asked_torch, lock):
@@ -302,11 +330,17 @@ def install(extras, asked_torch, lock):
     build, own_index = ("cpu", False) if has_torch else choose_torch(asked_torch, settings)
     if not has_torch:
         check_disk(VENV, build)
-        say("fetching PyTorch, Triton, JupyterLab and what they need: %s." % SIZES[build])
+        say(
+            _("fetching PyTorch, Triton, JupyterLab and what they need: {size}.").format(
+                size=_(SIZES[build])
+            )
+        )
         if build == "cpu" and own_index and asked_torch is None:
             say(
-                "this machine shows no GPU, so the CPU build is taken. `TORCH=cuda` beside the"
-                " command takes the other one."
+                _(
+                    "this machine shows no GPU, so the CPU build is taken. `TORCH=cuda` beside the"
+                    " command takes the other one."
+                )
             )
     pip = [
         VENV_PYTHON,
@@ -345,15 +379,17 @@ def build(asked, extras, torch, lock):
     if state == "ready":
         return
     if state in NEWS:
-        say(NEWS[state])
+        say(_(NEWS[state]))
     if (
         state == "foreign"
         and ask(VENV_PYTHON, "import sys, pip; sys.exit(sys.version_info < %r)" % (OLDEST,)) is None
     ):
         raise Stop(
-            "there is a folder .venv here that the course did not make, and no Python 3.11 or newer"
-            " with pip runs in it.\n  Move it away (`mv .venv .venv-other`), then run the same"
-            " command again."
+            _(
+                "there is a folder .venv here that the course did not make, and no Python 3.11 or"
+                " newer with pip runs in it.\n  Move it away (`mv .venv .venv-other`), then run the"
+                " same command again."
+            )
         )
     extras = sorted(set(extras) | set((read_stamp() or {}).get("extras", [])))
     try:
@@ -362,14 +398,18 @@ def build(asked, extras, torch, lock):
             os.unlink(os.path.join(VENV, STAMP))
         if state not in ("outdated", "foreign"):
             say(
-                "making an environment in .venv with Python %d.%d.%d. Your exercises, notebooks and"
-                " progress stay." % sys.version_info[:3]
+                _(
+                    "making an environment in .venv with Python {version}. Your exercises,"
+                    " notebooks and progress stay."
+                ).format(version="%d.%d.%d" % sys.version_info[:3])
             )
             create_venv()
     except OSError as error:
         raise Stop(
-            "%s cannot be written (%s). If an earlier run was started with sudo: `sudo rm -rf"
-            " .venv`, then run the same command again." % (error.filename or VENV, error.strerror)
+            _(
+                "{path} cannot be written ({error}). If an earlier run was started with sudo: `sudo"
+                " rm -rf .venv`, then run the same command again."
+            ).format(path=error.filename or VENV, error=error.strerror)
         ) from error
     install(extras, torch, lock)
     write_whole(os.path.join(VENV, LAB_CONFIG), json.dumps(QUIET_LAB) + "\n")
@@ -384,19 +424,19 @@ def build(asked, extras, torch, lock):
     }
     write_whole(os.path.join(VENV, STAMP), json.dumps(stamp) + "\n")
     os.unlink(os.path.join(VENV, MARKER))
-    say("done in %.0f s." % (time.time() - started))
+    say(_("done in {seconds} s.").format(seconds="%.0f" % (time.time() - started)))
 
 
 def main(argv):
     parser = argparse.ArgumentParser(
-        description="Make the course's environment in .venv, or find that it is ready."
+        description=_("Make the course's environment in .venv, or find that it is ready.")
     )
     parser.add_argument(
         "--asked",
         action="store_true",
-        help="the person named this Python: take no other in its place",
+        help=_("the person named this Python: take no other in its place"),
     )
-    parser.add_argument("--dev", action="store_true", help="with the tools of authors and tests")
+    parser.add_argument("--dev", action="store_true", help=_("with the tools of authors and tests"))
     arguments = parser.parse_args(argv)
     asked = "%d.%d" % sys.version_info[:2] if arguments.asked else None
     extras = ["lab", *(["dev"] if arguments.dev else [])]
@@ -404,8 +444,10 @@ def main(argv):
     try:
         if torch not in (None, "cpu", "cuda"):
             raise Stop(
-                "TORCH is %r; it can be cpu or cuda, for the build of PyTorch, or be left out."
-                % torch
+                _(
+                    "TORCH is {value}; it can be cpu or cuda, for the build of PyTorch, or be left"
+                    " out."
+                ).format(value=repr(torch))
             )
         if find_state(asked, extras, torch) != "ready":
             check_platform()
@@ -414,12 +456,16 @@ def main(argv):
             with lock_folder() as lock:
                 build(asked, extras, torch, lock)
         stamp = read_stamp()
-        say("environment is ready (Python %s, %s)." % (stamp["python"], stamp["versions"]))
+        say(
+            _("environment is ready (Python {python}, {versions}).").format(
+                python=stamp["python"], versions=stamp["versions"]
+            )
+        )
     except Stop as stop:
         say(str(stop), sys.stderr)
         return 1
     except KeyboardInterrupt:
-        say("stopped. Nothing is broken; the same command starts again.", sys.stderr)
+        say(_("stopped. Nothing is broken; the same command starts again."), sys.stderr)
         return 130
     return 0
 

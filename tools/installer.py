@@ -10,13 +10,16 @@ import ssl
 import subprocess
 import sys
 
-AGAIN = "Then run the same command again"
+from translation import gettext as _
+from translation import mark as N_
+
+AGAIN = N_("Then run the same command again")
 # (pattern in what pip or uv printed, what happened and what to do). The first that fits is told: a
 # full disk also breaks connections
 CAUSES = (
     (
         "no space left on device|disk quota exceeded",
-        (
+        N_(
             "the disk is full. Three places need room: this folder, uv's cache and the folder for"
             " temporary files.\n  `df -h . ~/.cache /tmp` shows which one is full; UV_CACHE_DIR and"
             " TMPDIR move the last two. {again}."
@@ -24,14 +27,14 @@ CAUSES = (
     ),
     (
         "failed to initialize cache",
-        (
+        N_(
             "uv cannot write its cache, see above. Name another folder: `export"
             " UV_CACHE_DIR=/tmp/uv-cache`. {again}."
         ),
     ),
     (
         "(?m)^(?!.*connect).*(read-only file system|permission denied)",
-        (
+        N_(
             "a file could not be written, see above. If an earlier run was started with sudo, give"
             ' the folder back to yourself (`sudo chown -R "$USER" .`). {again}.'
         ),
@@ -41,21 +44,21 @@ CAUSES = (
             "hash mismatch|do not match the hashes|invalid zip file|failed to extract"
             " archive|badzipfile"
         ),
-        (
+        N_(
             "a package arrived damaged, see above. `.venv/bin/uv cache clean` throws away what was"
             " kept of it; if the file lies in a folder of yours, replace it. {again}."
         ),
     ),
     (
         "could not find a suitable TLS CA certificate bundle",
-        (
+        N_(
             "the file with certificates that pip is told to use is not there, see above. Correct"
             " PIP_CERT, or `cert` in pip's settings. {again}."
         ),
     ),
     (
         "certificate|CERTIFICATE_VERIFY_FAILED|SSLError",
-        (
+        N_(
             "the package index showed a certificate that this machine does not trust. Behind a"
             " company's proxy, name its certificate file: `export PIP_CERT=/path/to/ca.pem`."
             " Otherwise check this machine's clock. {again}."
@@ -63,7 +66,7 @@ CAUSES = (
     ),
     (
         "40[137] (unauthorized|forbidden|proxy|client error)|proxy authorization required",
-        (
+        N_(
             "the package index or a proxy refused access (401, 403 or 407). Check the name and the"
             " password in it.\n  Set here: {places}."
         ),
@@ -74,7 +77,7 @@ CAUSES = (
             " out|NewConnectionError|failed to establish|name resolution|name or service not"
             " known|network is unreachable|connection (refused|reset|broken)|ProxyError|max retries"
         ),
-        (
+        N_(
             "the package index could not be reached: the network is away, or a proxy or a mirror is"
             " set wrongly.\n  Set here: {places}.\n  Behind a proxy: `export HTTPS_PROXY=...`; with"
             " a mirror: `export PIP_INDEX_URL=...`. {again}: what was fetched is kept."
@@ -85,7 +88,7 @@ CAUSES = (
             "not found in the package registry|there is no version of|no matching distribution"
             " found for uv\\b"
         ),
-        (
+        N_(
             "the package index lacks a package that the course needs, see above, or does not let"
             " you in.\n  Set here: {places}.\n  If a mirror is set, ask who runs it, or name"
             " another one in PIP_INDEX_URL. {again}."
@@ -93,14 +96,14 @@ CAUSES = (
     ),
     (
         "no wheels with a matching|only found wheels for|no matching distribution found",
-        (
+        N_(
             "a package has no build for Python {python} on {machine}, see above. Name another"
             " Python (3.11 to 3.14): `make lab PYTHON=python3.12`."
         ),
     ),
     (
         "no solution found|ResolutionImpossible|conflicting dependencies",
-        (
+        N_(
             "the versions contradict each other, see above. If you changed constraints.txt or"
             " pyproject.toml, take the change back; if not, this is a fault of the course: report"
             " the lines above."
@@ -108,7 +111,7 @@ CAUSES = (
     ),
     (
         "failed to build|build backend|failed building wheel|subprocess-exited-with-error",
-        (
+        N_(
             "a package has no ready-made build for Python {python} on {machine} and could not be"
             " built here. Name another Python (3.11 to 3.14): `make lab PYTHON=python3.12`."
         ),
@@ -217,9 +220,8 @@ class Listener:
         self._line = rest
         # uv compiles now, and shows nothing while it does
         if any(line.startswith("Installed ") for line in lines):
-            self.out.write(
-                b"course: compiling them to byte code, so that the first start is quick.\n"
-            )
+            words = _("compiling them to byte code, so that the first start is quick.")
+            self.out.write(("course: %s\n" % words).encode())
         self.out.flush()
 
     def end(self):
@@ -299,18 +301,18 @@ def run_shown(command, cwd, env, lock, out=None):
 def find_cause(output, code, settings):
     """One paragraph: why pip or uv failed and what to do, from what it printed."""
     if code in (-9, 137):
-        return (
+        return _(
             "the installer was killed, most likely because memory ran out. Close other programs (2"
-            " GB of free memory are plenty). %s." % AGAIN
-        )
+            " GB of free memory are plenty). {again}."
+        ).format(again=_(AGAIN))
     if is_on(settings, "no-index") and re.search(
         "no matching distribution|no solution found", output, re.IGNORECASE
     ):
-        return (
+        return _(
             "pip is told to use no package index (PIP_NO_INDEX, or no-index in its settings), and a"
-            " package is missing in the folders that are left (find-links: %s).\n  Unset it, or put"
-            " the missing package there." % (settings.get("find-links") or "none named")
-        )
+            " package is missing in the folders that are left (find-links: {folders}).\n  Unset it,"
+            " or put the missing package there."
+        ).format(folders=settings.get("find-links") or _("none named"))
     places = [
         "%s: %s" % (name, settings[name])
         for name in ("index-url", "extra-index-url", "find-links", "proxy")
@@ -322,17 +324,17 @@ def find_cause(output, code, settings):
         if os.environ.get(name)
     ]
     words = {
-        "again": AGAIN,
+        "again": _(AGAIN),
         "places": (
-            re.sub(r"//[^/@ ]*@", "//***@", ", ".join(places)) or "neither a proxy nor a mirror"
+            re.sub(r"//[^/@ ]*@", "//***@", ", ".join(places)) or _("neither a proxy nor a mirror")
         ),
         "python": platform.python_version(),
         "machine": platform.machine(),
     }
     for pattern, cause in CAUSES:
         if re.search(pattern, output, re.IGNORECASE):
-            return cause.format(**words)
-    return (
-        "the installer failed (exit code %d) for a reason that is not among the known ones; its own"
-        " words are above." % code
-    )
+            return _(cause).format(**words)
+    return _(
+        "the installer failed (exit code {code}) for a reason that is not among the known ones; its"
+        " own words are above."
+    ).format(code=code)

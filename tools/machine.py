@@ -13,6 +13,9 @@ import subprocess
 import sys
 import textwrap
 
+from translation import gettext as _
+from translation import mark as N_
+
 # As in sys.version_info: a release candidate is older than its release. Triton's compiler crashes
 # with 3.11.0rc1, Ubuntu 22.04's python3.11.
 OLDEST, NEWEST_TESTED = (3, 11, 0, "final"), (3, 14)
@@ -22,7 +25,7 @@ OLDEST_GLIBC = (2, 28)  # what the wheels of PyTorch and Triton are built for
 GB = 1000**3
 NEEDED_GB = {"cpu": 3, "cuda": 7}  # the environment (1.9 and 5.1 GB) and what is unpacked meanwhile
 GPU_FILES = ("/dev/nvidia0", "/dev/nvidiactl", "/dev/dxg")
-OTHER_SYSTEMS = 'docs/setup.md, "Other systems", says how.'
+OTHER_SYSTEMS = N_('docs/setup.md, "Other systems", says how.')
 
 
 class Stop(Exception):
@@ -30,10 +33,11 @@ class Stop(Exception):
 
 
 def say(text, stream=None):
-    """Print it as the course's words; on a terminal, lines break between words."""
+    """Print it as the course's words. On a terminal, lines break between words; a Chinese text is
+    left to the terminal, because it has no spaces and its characters take two columns."""
     stream = stream or sys.stdout
     lines = ("course: " + text).split("\n")
-    if stream.isatty():
+    if stream.isatty() and not re.search("[\u2e80-\uffef]", text):
         width = max(shutil.get_terminal_size().columns, 40)
         lines = [
             part
@@ -64,24 +68,25 @@ def check_platform():
     name = {"Darwin": "macOS"}.get(platform.system(), platform.system())
     libc, version = platform.libc_ver()
     if name != "Linux":
-        where = "Open this folder in WSL (Windows), in the dev container, or on a hosted notebook"
         raise Stop(
-            "there is no Triton for %s, and the lessons need it. %s; %s"
-            % (name, where, OTHER_SYSTEMS)
+            _(
+                "there is no Triton for {system}, and the lessons need it. Open this folder in WSL"
+                " (Windows), in the dev container, or on a hosted notebook; {other_systems}"
+            ).format(system=name, other_systems=_(OTHER_SYSTEMS))
         )
     if platform.machine() not in ARCHITECTURES:
-        where = "%s; PyTorch and Triton are published for %s only" % (
-            platform.machine(),
-            " and ".join(ARCHITECTURES),
-        )
         raise Stop(
-            "this processor is %s. Use another machine or a hosted notebook; %s"
-            % (where, OTHER_SYSTEMS)
+            _(
+                "this processor is {processor}; PyTorch and Triton are published for x86_64 and"
+                " aarch64 only. Use another machine or a hosted notebook; {other_systems}"
+            ).format(processor=platform.machine(), other_systems=_(OTHER_SYSTEMS))
         )
     if struct.calcsize("P") != 8:
         raise Stop(
-            "this Python is a 32-bit program; PyTorch needs a 64-bit one. Name another: `make lab"
-            " PYTHON=python3.12`."
+            _(
+                "this Python is a 32-bit program; PyTorch needs a 64-bit one. Name another: `make"
+                " lab PYTHON=python3.12`."
+            )
         )
     if (
         libc != "glibc"
@@ -90,11 +95,13 @@ def check_platform():
         has = (
             "glibc " + version
             if libc == "glibc"
-            else "another C library than glibc (Alpine, perhaps)"
+            else _("another C library than glibc (Alpine, perhaps)")
         )
         raise Stop(
-            "this Linux has %s; PyTorch needs glibc 2.28 or newer (Debian 10, Ubuntu 20.04, RHEL"
-            " 8). Use such a system or the dev container; %s" % (has, OTHER_SYSTEMS)
+            _(
+                "this Linux has {library}; PyTorch needs glibc 2.28 or newer (Debian 10, Ubuntu"
+                " 20.04, RHEL 8). Use such a system or the dev container; {other_systems}"
+            ).format(library=has, other_systems=_(OTHER_SYSTEMS))
         )
 
 
@@ -117,10 +124,10 @@ def check_python(asked, argv):
     named this one (``asked``). ``argv`` starts the set-up anew."""
     name = "Python %s (%s)" % (platform.python_version(), sys.executable)
     if sys.version_info < OLDEST:
-        wrong = (
-            name + " is too old: the course needs 3.11.0 or newer, and no release candidate of it."
-        )
-        remedy = (
+        wrong = _(
+            "{python} is too old: the course needs 3.11.0 or newer, and no release candidate of it."
+        ).format(python=name)
+        remedy = _(
             "Install one (Debian, Ubuntu: `sudo apt install python3.12 python3.12-venv`, or"
             " python3.11; Fedora: `sudo dnf install python3.12`),\n  then name it: `make lab"
             " PYTHON=python3.12`. Ubuntu 22.04 has none: install uv\n "
@@ -128,45 +135,45 @@ def check_python(asked, argv):
             " python find 3.12)`."
         )
     elif sys.implementation.name != "cpython":
-        wrong = name + " is " + sys.implementation.name + ": PyTorch is published for CPython only."
-        remedy = "Name one: `make lab PYTHON=python3.12`."
+        wrong = _("{python} is {implementation}: PyTorch is published for CPython only.").format(
+            python=name, implementation=sys.implementation.name
+        )
+        remedy = _("Name one: `make lab PYTHON=python3.12`.")
     else:
         try:
             import ensurepip  # noqa: F401
             import venv  # noqa: F401
         except ImportError as error:
-            wrong = (
-                "%s has no module %s and cannot make an environment: Debian and Ubuntu ship it"
-                " apart." % (name, error.name)
-            )
-            remedy = (
-                "`sudo apt install python%d.%d-venv`, then run the same command again."
-                % sys.version_info[:2]
-            )
+            wrong = _(
+                "{python} has no module {module} and cannot make an environment: Debian and Ubuntu"
+                " ship it apart."
+            ).format(python=name, module=error.name)
+            remedy = _(
+                "`sudo apt install python{version}-venv`, then run the same command again."
+            ).format(version="%d.%d" % sys.version_info[:2])
         else:
             if sys.version_info[:2] > NEWEST_TESTED:
                 say(
-                    "the course was tested with Python 3.11 to %d.%d, and this is %s. Going on."
-                    % ((*NEWEST_TESTED, name))
+                    _(
+                        "the course was tested with Python 3.11 to {newest}, and this is {python}."
+                        " Going on."
+                    ).format(newest="%d.%d" % NEWEST_TESTED, python=name)
                 )
             return
     better = None if asked else find_other_python()
     if better is None:
         raise Stop("%s\n  %s" % (wrong, remedy))
-    say("%s Taking %s instead." % (wrong, better))
+    say(_("{wrong} Taking {python} instead.").format(wrong=wrong, python=better))
     os.execv(better, [better, *argv])
 
 
 def check_disk(folder, build):
     free = shutil.disk_usage(os.path.realpath(folder)).free / GB
     if free < NEEDED_GB[build]:
-        smaller = (
-            "\n  Without a GPU the CPU build is enough: `make lab TORCH=cpu` needs 3 GB."
-            if build == "cuda"
-            else ""
-        )
-        raise Stop(
-            "%.1f GB are free here, and the environment needs %d GB with PyTorch's %s build. Free"
-            " some, or make .venv a link to a folder on a larger disk (`mkdir /large/venv && ln -s"
-            " /large/venv .venv`).%s" % (free, NEEDED_GB[build], build.upper(), smaller)
-        )
+        why = _(
+            "{free} GB are free here, and the environment needs {needed} GB with PyTorch's {build}"
+            " build. Free some, or make .venv a link to a folder on a larger disk (`mkdir"
+            " /large/venv && ln -s /large/venv .venv`)."
+        ).format(free="%.1f" % free, needed=NEEDED_GB[build], build=build.upper())
+        smaller = _("Without a GPU the CPU build is enough: `make lab TORCH=cpu` needs 3 GB.")
+        raise Stop(why + "\n  " + smaller if build == "cuda" else why)

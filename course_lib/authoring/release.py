@@ -32,7 +32,7 @@ COPIED = (
     "docs/kernel-trials.md",
     "docs/kernels.md", "docs/security.md", "docs/setup.md", "environment.yml",
     "notebooks/images", "pyproject.toml", "setup.py", "tools/bootstrap.py", "tools/installer.py",
-    "tools/jupyter", "tools/machine.py", "tools/translate_help.py",
+    "tools/jupyter", "tools/machine.py", "tools/translation.py",
 )  # fmt: skip
 # What is left out of these: authors' and instructors' code, and what is nearly a solution.
 _LEFT_OUT = re.compile(

@@ -68,7 +68,8 @@ def list_texts(name: str) -> dict[str, str]:
         return text
 
     if name == "interface":
-        for file in sorted(paths.PACKAGE.rglob("*.py")):
+        tools = (paths.ROOT / "tools").glob("*.py")
+        for file in [*sorted(paths.PACKAGE.rglob("*.py")), *sorted(tools)]:
             for text in _find_marked(file):
                 places.setdefault(text, str(file.relative_to(paths.ROOT)))
         for file in sorted(paths.PACKAGE.rglob("templates/*.html")):
@@ -132,8 +133,8 @@ def _find_marked(file: Path) -> Iterator[str]:
 
 
 def _find_help(file: Path) -> Iterator[str]:
-    """Yield what ``--help`` says of learners' commands: docstring and epilog of each function, and
-    the help of its options and arguments."""
+    """Yield what ``--help`` says of the commands: docstring and epilog of each function, and the
+    help of its options and arguments."""
     body = ast.parse(file.read_text(encoding="utf-8")).body
     shared = {
         node.targets[0].id: node.value
@@ -144,16 +145,12 @@ def _find_help(file: Path) -> Iterator[str]:
         for call in function.decorator_list if isinstance(function, ast.FunctionDef) else ():
             if not (
                 isinstance(call, ast.Call)
-                and ast.unparse(call.func) in ("app.command", "app.callback", "author.callback")
+                and re.fullmatch(r"(app|author)\.(command|callback)", ast.unparse(call.func))
             ):
                 continue
             words = {keyword.arg: keyword.value for keyword in call.keywords}
             assert isinstance(function, ast.FunctionDef)
-            paragraphs = split_help(ast.get_docstring(function))
-            if ast.unparse(words.get("rich_help_panel", call.func)) in ("TEACH", "AUTHOR"):
-                yield paragraphs[0]  # which `course --help` shows
-                continue
-            yield from paragraphs
+            yield from split_help(ast.get_docstring(function))
             if isinstance(epilog := words.get("epilog"), ast.Constant):
                 yield from split_help(str(epilog.value))
             named = [

@@ -24,7 +24,7 @@ _FENCE = re.compile(r"^(```|~~~|\$\$)")
 # a block in which the ends of the lines mean something
 _LINES_COUNT = re.compile(r"^\s*([-*+] |\d+\. |[|<>#]|    )")
 # Chinese characters and their punctuation
-_BETWEEN_WIDE = re.compile(r"(?<=[\u2e80-\uffef])\n(?=[\u2e80-\uffef])")
+_BETWEEN_WIDE = re.compile(r"(?<=[\u2e80-\uffef])[ \n](?=[\u2e80-\uffef])")
 # {name} or {name:.2f}, in a text of a program
 _FIELD = re.compile(r"\{([A-Za-z]\w*)(?:[:!][^{}]*)?\}")
 _MARKDOWN_FIELD = re.compile(r"\{\{(\w+)\}\}")
@@ -168,8 +168,8 @@ def _join_lines(lines: list[str]) -> str:
 
 
 def join_lines(paragraph: str) -> str:
-    """Return a paragraph on one line. Between two Chinese characters no space takes the place of
-    the end of a line."""
+    """Return a paragraph on one line. Between two Chinese characters stands neither a space nor the
+    end of a line."""
     return " ".join(_BETWEEN_WIDE.sub("", paragraph).split())
 
 

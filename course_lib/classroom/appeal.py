@@ -16,7 +16,9 @@ from course_lib import catalog
 from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.files import make_private_folder
-from course_lib.base.words import format_count
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
+from course_lib.base.translation import mark as N_
 from course_lib.catalog import Exercise
 from course_lib.classroom import case_files, reports
 from course_lib.classroom.checking import Request, check_request, grader_version
@@ -47,7 +49,7 @@ from course_lib.grading.verdict import GRADER_FAULT, from_dict
 
 FOLDER, FOR_LEARNER = "shown", "for-the-learner"
 ABOUT = "mark.txt"
-_SAME = (
+_SAME = N_(
     "This is byte for byte what was marked: the same file, the same grader and the same hidden"
     " cases, and the check that was made for this folder gave the same verdict."
 )
@@ -137,28 +139,39 @@ def compare_verdicts(
     """Return whether the check of today is that of the mark, and say it in words."""
     same_verdict = _take_facts(marked) == _take_facts(now)
     if attempt.key == key and same_verdict:
-        return True, _SAME
+        return True, _(_SAME)
     differs = (
-        "Its verdict is the same."
+        _("Its verdict is the same.")
         if same_verdict
-        else f"Its verdict differs. Marked: {_summarize(marked)}. Now: {_summarize(now)}."
+        else _("Its verdict differs. Marked: {marked}. Now: {now}.").format(
+            marked=_summarize(marked), now=_summarize(now)
+        )
     )
     if attempt.version != grader_version():
-        return False, (
-            f"This is NOT what was marked: the grader has changed since (then {attempt.version},"
-            f" now {grader_version()}), and a case may have other numbers. The file is byte for"
-            f" byte the marked one, and was checked by the grader of today. {differs} To grade the"
-            " class by the grader of today, give the command of the week again."
+        return False, join_sentences(
+            _(
+                "This is NOT what was marked: the grader has changed since (then {before}, now"
+                " {now}), and a case may have other numbers. The file is byte for byte the marked"
+                " one, and was checked by the grader of today."
+            ).format(before=attempt.version, now=grader_version()),
+            differs,
+            _("To grade the class by the grader of today, give the command of the week again."),
         )
     if attempt.key != key:
-        return False, (
-            "This is NOT what was marked: the mark was given in the other mode (CPU or GPU) or to"
-            " the learner under another name. The file is byte for byte the marked one, and was"
-            f" checked here. {differs}"
+        return False, join_sentences(
+            _(
+                "This is NOT what was marked: the mark was given in the other mode (CPU or GPU) or"
+                " to the learner under another name. The file is byte for byte the marked one, and"
+                " was checked here."
+            ),
+            differs,
         )
-    return False, (
-        "This is NOT what was marked, although file, grader and cases are byte for byte the same:"
-        f" the result of the file changes from run to run. {differs}"
+    return False, join_sentences(
+        _(
+            "This is NOT what was marked, although file, grader and cases are byte for byte the"
+            " same: the result of the file changes from run to run."
+        ),
+        differs,
     )
 
 
@@ -176,8 +189,12 @@ def _take_facts(verdict: dict[str, Any]) -> dict[str, Any]:
 def _summarize(verdict: dict[str, Any]) -> str:
     cases = verdict["cases"]
     right = sum(case["status"] == "pass" for case in cases)
-    count = f", {right} of {format_count(len(cases), 'case')} right" if cases else ""
-    return f"{verdict['status']} ({verdict['cause']}){count}"
+    summary = f"{reports.describe_mark_status(verdict['status'])} ({verdict['cause']})"
+    if not cases:
+        return summary
+    return _("{summary}, {right} of {count} cases right").format(
+        summary=summary, right=right, count=len(cases)
+    )
 
 
 def _write(
@@ -194,10 +211,11 @@ def _write(
     case_files.remove_case(folder)
     case_names = case_files.write_case(folder, exercise, shown, tier) if shown else []
     head = [
-        f"{row.learner}, {exercise.id} {exercise.title}: {mark.status}, {_describe_points(mark)}",
+        f"{row.learner}, {exercise.id} {exercise.title}:"
+        f" {reports.describe_mark_status(mark.status)}, {_describe_points(mark)}",
         *([mark.hand_words] if mark.hand_words else []),
-        *([f"Late: {mark.late}"] if mark.late else []),
-        f"The file: {name}, SHA-256 {attempt.file}",
+        *([_("Late: {late}").format(late=mark.late)] if mark.late else []),
+        _("The file: {name}, SHA-256 {digest}").format(name=name, digest=attempt.file),
     ]
     write_lines(
         folder / ABOUT,
@@ -207,15 +225,19 @@ def _write(
     write_lines(
         folder / FOR_LEARNER / ABOUT,
         _join([*head, "", reports.describe_mark(mark, exercise), "",
-               "Hidden cases have other shapes and values than those of Check. With the cases that"
-               " everybody has:", f"    course check {exercise.id} --file {name}"]),
+               _("Hidden cases have other shapes and values than those of Check. With the cases"
+                 " that everybody has:"), f"    course check {exercise.id} --file {name}"]),
     )  # fmt: skip
     return [ABOUT, name, *case_names, f"{FOR_LEARNER}/"]
 
 
 def _describe_points(mark: Mark) -> str:
-    points = "no points yet" if mark.points is None else format_points(mark.points)
-    return f"{points} of {format_points(mark.possible)} points"
+    possible = format_points(mark.possible)
+    if mark.points is None:
+        return _("no points yet of {possible} points").format(possible=possible)
+    return _("{points} of {possible} points").format(
+        points=format_points(mark.points), possible=possible
+    )
 
 
 def _describe_verdict(mark: Mark, exercise: Exercise) -> list[str]:
@@ -231,20 +253,36 @@ def _describe_verdict(mark: Mark, exercise: Exercise) -> list[str]:
 
 def _describe_files(name: str, shown: Judged | None) -> list[str]:
     if shown is None:
-        return [f"{name} is the file as it was handed in. The verdict shows no case."]
+        return [
+            _("{name} is the file as it was handed in. The verdict shows no case.").format(
+                name=name
+            )
+        ]
+    case = _(
+        "The case is in {case}, its inputs in {inputs}, the expected results in {expected}, their"
+        " allowed errors in {allowed}."
+    )
+    result = (
+        _("What the file returned is in {got} (float64; NaN where nothing was written).")
+        if shown.outputs
+        else _("The case did not finish, so there is no result.")
+    )
+    files = {
+        "case": case_files.CASE,
+        "inputs": case_files.INPUTS,
+        "expected": case_files.EXPECTED,
+        "allowed": case_files.ALLOWED,
+        "got": case_files.GOT,
+    }
     return [
-        f"{name} is the file as it was handed in.",
-        f"The case is in {case_files.CASE}, its inputs in {case_files.INPUTS}, the expected results"
-        f" in {case_files.EXPECTED}, their allowed errors in {case_files.ALLOWED}"
-        + (
-            f", what the file returned in {case_files.GOT} (float64; NaN where nothing was written)"
-            if shown.outputs
-            else "; the case did not finish, so there is no result"
-        )
-        + ". numpy.load opens them.",
-        f"`python {case_files.SCRIPT}` runs the case on the file, `python {case_files.SCRIPT} FILE`"
-        " on another one.",
-        f"{FOR_LEARNER}/ may be sent. All else holds a hidden case: keep it to yourself.",
+        _("{name} is the file as it was handed in.").format(name=name),
+        join_sentences(case, result, _("numpy.load opens them.")).format(**files),
+        _(
+            "`python {script}` runs the case on the file, `python {script} FILE` on another one."
+        ).format(script=case_files.SCRIPT),
+        _("{folder}/ may be sent. All else holds a hidden case: keep it to yourself.").format(
+            folder=FOR_LEARNER
+        ),
     ]
 
 

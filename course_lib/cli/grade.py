@@ -14,7 +14,9 @@ from pathlib import Path
 from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.base.words import agree, format_count
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
+from course_lib.base.words import list_words
 from course_lib.classroom import weeks, workers
 from course_lib.classroom.grade_class import (
     GRADEBOOK,
@@ -34,6 +36,7 @@ TIERS = {
     "landlock": isolation.LANDLOCK,
     "limits": isolation.LIMITS,
 }
+_TIER_NAMES = (N_("namespaces and Landlock"), N_("limits only"))
 _SHOWN = 10  # faults and problems; all of them are in the files
 NOT_ALL_GRADED = 4  # as for a grader fault
 
@@ -80,7 +83,7 @@ class GradeRequest:
         late_rule = None if self.late is None else read_late_rule(self.late)
         if late_rule and not deadlines:
             raise CourseError(
-                "--late needs a deadline: a line `due` in the plan of the weeks, or --due."
+                _("--late needs a deadline: a line `due` in the plan of the weeks, or --due.")
             )
         return ClassOptions(
             only=asked_ids + _list_tasks(asked_ids),
@@ -111,8 +114,10 @@ def grade(request: GradeRequest) -> int:
         return _show(request, *request.show)
     if request.out is None:
         raise CourseError(
-            "say where the results go: `-o OUT`. (`--show LEARNER EXERCISE` explains one mark of"
-            " the results in FOLDER.)"
+            _(
+                "say where the results go: `-o OUT`. (`--show LEARNER EXERCISE` explains one mark"
+                " of the results in FOLDER.)"
+            )
         )
     options = request.make_options()
     if request.scheduler:
@@ -127,7 +132,10 @@ def grade(request: GradeRequest) -> int:
             graded = grade_class(request.folder, request.out, options, start, 2 * width, tell=tell)
     except KeyboardInterrupt:
         say(
-            "course: every verdict so far is kept. The same command goes on where this one stopped."
+            _(
+                "course: every verdict so far is kept. The same command goes on where this one"
+                " stopped."
+            )
         )
         raise
     _say_what_came_out(graded)
@@ -149,12 +157,18 @@ def _show(request: GradeRequest, learner: str, exercise: str) -> int:
         require_tier=request.require_tier,
     ):
         raise CourseError(
-            "--show takes --secret-file and --require-tier beside it, and no other option: `course"
-            " grade OUT --show LEARNER EXERCISE`."
+            _(
+                "--show takes --secret-file and --require-tier beside it, and no other option:"
+                " `course grade OUT --show LEARNER EXERCISE`."
+            )
         )
     shown = show_mark(request.folder, learner, exercise, request.secret_file, request.tier)
     print(f"{learner}, {exercise}: {shown.status}. {shown.comparison}")
-    print(f"{paths.shown(shown.folder)} has {', '.join(shown.files)}.")
+    print(
+        _("{folder} has {files}.").format(
+            folder=paths.shown(shown.folder), files=list_words(shown.files)
+        )
+    )
     return 0
 
 
@@ -182,8 +196,10 @@ def choose_exercises(
     """
     if sum((week is not None, only is not None, everything)) != 1:
         raise CourseError(
-            "say which exercises you asked for, so that no other counts as missing: --week 3,"
-            " --only 07a,08a, or --all. One of the three."
+            _(
+                "say which exercises you asked for, so that no other counts as missing: --week 3,"
+                " --only 07a,08a, or --all. One of the three."
+            )
         )
     file = weeks.find_plan(plan_file)
     plan = weeks.read_plan(file)
@@ -194,8 +210,11 @@ def choose_exercises(
             for name in plan_week.exercises
         )
         print(
-            f"Week {', '.join(split_list(week))} asks for {', '.join(asked_ids)}"
-            f" ({paths.shown(file)})."
+            _("Week {weeks} asks for {exercises} ({file}).").format(
+                weeks=list_words(split_list(week)),
+                exercises=list_words(asked_ids),
+                file=paths.shown(file),
+            )
         )
     else:
         asked_ids = tuple(catalog.get(name).id for name in split_list(only)) or tuple(
@@ -220,22 +239,19 @@ def _show_progress() -> Iterator[Callable[[Progress], None]]:
     from rich.progress import Progress as Bar
 
     columns = (
-        TextColumn("checking"),
+        TextColumn(_("checking")),
         BarColumn(),
-        TextColumn(
-            "{task.completed:.0f} of {task.fields[learners]}, {task.fields[files]}, time left"
-        ),
+        TextColumn("{task.fields[words]}"),
         TimeRemainingColumn(elapsed_when_finished=True),
     )
     with Bar(*columns, console=console(), transient=True) as bar:
-        task = bar.add_task("checking", total=None, visible=False, learners="", files="")
+        task = bar.add_task("", total=None, visible=False, words="")
         yield lambda progress: bar.update(
             task,
             completed=progress.done,
             total=progress.learners,
             visible=True,
-            learners=format_count(progress.learners, "learner"),
-            files=format_count(progress.files, "file"),
+            words=_("{progress}, time left").format(progress=_describe_progress(progress)),
         )
 
 
@@ -247,85 +263,129 @@ def _tell_lines() -> Callable[[Progress], None]:
         tenth = int(10 * progress.done / progress.learners)
         if tenth > last_tenth:
             last_tenth = tenth
-            print(
-                f"{progress.done:.0f} of {format_count(progress.learners, 'learner')},"
-                f" {format_count(progress.files, 'file')}",
-                file=sys.stderr,
-                flush=True,
-            )
+            print(_describe_progress(progress), file=sys.stderr, flush=True)
 
     return tell
 
 
+def _describe_progress(progress: Progress) -> str:
+    return _("{done} of {learners}, {files}").format(
+        done=f"{progress.done:.0f}",
+        learners=_count_learners(progress.learners),
+        files=_count_files(progress.files),
+    )
+
+
+def _count_learners(count: int) -> str:
+    return _("1 learner") if count == 1 else _("{count} learners").format(count=count)
+
+
+def _count_files(count: int) -> str:
+    return _("1 file") if count == 1 else _("{count} files").format(count=count)
+
+
+def _count_verdicts(count: int) -> str:
+    return _("1 verdict") if count == 1 else _("{count} verdicts").format(count=count)
+
+
 def _say_what_came_out(graded: Graded) -> None:
     out = paths.shown(graded.out)
-    better = "" if graded.tier == isolation.NAMESPACES else " or better"
+    tier = _(graded.tier)
+    if graded.tier != isolation.NAMESPACES:
+        tier = _("{tier} or better").format(tier=tier)
     print(
-        f"{format_count(graded.learners, 'learner')}: {format_count(graded.checked, 'file')}"
-        f" checked, {format_count(graded.kept, 'verdict')} kept from before. Isolation:"
-        f" {graded.tier}{better}."
-    )
-    if graded.torn:
-        lines = agree(
-            graded.torn,
-            "line of the journal was torn; what it",
-            "lines of the journal were torn; what they",
+        _("{learners}: {files} checked, {verdicts} kept from before. Isolation: {tier}.").format(
+            learners=_count_learners(graded.learners),
+            files=_count_files(graded.checked),
+            verdicts=_count_verdicts(graded.kept),
+            tier=tier,
         )
-        print(f"{graded.torn} {lines} said was checked again.")
+    )
+    if graded.torn == 1:
+        print(_("1 line of the journal was torn; what it said was checked again."))
+    elif graded.torn:
+        print(
+            _("{count} lines of the journal were torn; what they said was checked again.").format(
+                count=graded.torn
+            )
+        )
     for title, lines in _list_notes(graded):
         if lines:
-            print(f"{title} ({len(lines)}):")
+            print(_("{title} ({count}):").format(title=title, count=len(lines)))
             print("\n".join(f"  {line}" for line in lines[:_SHOWN]))
             if len(lines) > _SHOWN:
-                print(f"  and {len(lines) - _SHOWN} more, all in {out}/{GRADEBOOK}")
+                more = _("and {count} more, all in {file}").format(
+                    count=len(lines) - _SHOWN, file=f"{out}/{GRADEBOOK}"
+                )
+                print(f"  {more}")
     if graded.absent:
-        names = ", ".join(graded.absent[:_SHOWN])
-        more = f" and {len(graded.absent) - _SHOWN} more" if len(graded.absent) > _SHOWN else ""
+        names = list_words(graded.absent[:_SHOWN])
+        if len(graded.absent) > _SHOWN:
+            names = _("{names} and {count} more").format(
+                names=names, count=len(graded.absent) - _SHOWN
+            )
         print(
-            f"Absent, of the runs of before ({len(graded.absent)}): {names}{more}. Their cells of"
-            " this run's exercises are empty; --absent zero gives 0."
+            _(
+                "Absent, of the runs of before ({count}): {names}. Their cells of this run's"
+                " exercises are empty; --absent zero gives 0."
+            ).format(count=len(graded.absent), names=names)
         )
     if graded.strays:
-        print(f"Nobody's submission, and not looked at: {', '.join(graded.strays[:_SHOWN])}.")
+        print(
+            _("Nobody's submission, and not looked at: {files}.").format(
+                files=list_words(graded.strays[:_SHOWN])
+            )
+        )
     if graded.regraded:
         print(
-            f"{graded.regraded} marks of before have changed: {out}/{REGRADES} says which, and why."
+            _("{count} marks of before have changed: {file} says which, and why.").format(
+                count=graded.regraded, file=f"{out}/{REGRADES}"
+            )
         )
-    print(f"{out}/{GRADEBOOK}, canvas.csv, results.jsonl, class.html and reports/ are written.")
+    files = list_words([f"{out}/{GRADEBOOK}", "canvas.csv", "results.jsonl", "class.html"])
+    print(_("{files} and reports/ are written.").format(files=files))
     if is_in_repository(graded.out):
         print(
-            f"{out} lies in a git repository: its .gitignore keeps names, marks and secret out of"
-            " commits. The submissions are yours to keep out."
+            _(
+                "{folder} lies in a git repository: its .gitignore keeps names, marks and secret"
+                " out of commits. The submissions are yours to keep out."
+            ).format(folder=out)
         )
     if graded.faults:
         say(
-            "course: not everything could be graded. The same command tries those files again, and"
-            " keeps the rest."
+            _(
+                "course: not everything could be graded. The same command tries those files again,"
+                " and keeps the rest."
+            )
         )
 
 
 def _list_notes(graded: Graded) -> Iterator[tuple[str, list[str]]]:
     """Yield what a teacher has to look at: a title, and a line for each learner or file."""
-    yield "Nothing could be read of", [f"{learner}: {why}" for learner, why in graded.problems]
+    yield _("Nothing could be read of"), [f"{name}: {why}" for name, why in graded.problems]
     yield (
-        "Not graded, and no fault of theirs",
-        [f"{learner}, {exercise}: {why}" for learner, exercise, why in graded.faults],
+        _("Not graded, and no fault of theirs"),
+        [f"{name}, {exercise}: {why}" for name, exercise, why in graded.faults],
     )
     yield (
-        "Not read because of their names; --accept-names grades the only one for an exercise",
+        _("Not read because of their names; --accept-names grades the only one for an exercise"),
         [
-            f"{learner}: {path}{f', probably {exercise}' if exercise else ''}"
+            (
+                _("{learner}: {path}, probably {exercise}") if exercise else "{learner}: {path}"
+            ).format(learner=learner, path=path, exercise=exercise)
             for learner, path, exercise in graded.misnamed
         ],
     )
     yield (
-        "New since the runs of before",
+        _("New since the runs of before"),
         [
-            f"{name}{f' (is that {like}, who is absent?)' if like else ''}"
+            _("{name} (is that {like}, who is absent?)").format(name=name, like=like)
+            if like
+            else name
             for name, like in graded.new
         ],
     )
     yield (
-        "Late by an unknown time; the column late of marks.csv says by how many days",
-        [f"{learner}: {', '.join(exercises)}" for learner, exercises in graded.unsettled],
+        _("Late by an unknown time; the column late of marks.csv says by how many days"),
+        [f"{learner}: {list_words(exercises)}" for learner, exercises in graded.unsettled],
     )

@@ -6,6 +6,7 @@ typer's own boxes take longer to load than all the rest of the command.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import typer
@@ -62,6 +63,7 @@ _WRONG_USE = (
 )
 
 
+_HEADING = re.compile("(?m)(?<=[\u4e00-\u9fff]):$")  # the colon of a Chinese heading
 # columns, of a paragraph and of what stands beside the names of options
 _WIDTH, _OPTION_WIDTH = 76, 48
 
@@ -101,7 +103,7 @@ class _Context(typer.Context):
         text = super().get_help()
         for words in _FRAME:
             text = text.replace(words, _(words))
-        return text
+        return _HEADING.sub("：", text)
 
 
 class GroupedCommands(typer.core.TyperGroup):

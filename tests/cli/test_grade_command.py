@@ -8,12 +8,14 @@ import sys
 import zipfile
 
 import pytest
+from english import find_english
 
 from course_lib.base import paths
 from course_lib.classroom import grade_class
 from course_lib.classroom.grade_class import Graded
 from course_lib.cli import app
 from course_lib.cli import grade as grading
+from course_lib.sandbox import isolation
 
 
 @pytest.fixture
@@ -51,6 +53,24 @@ def test_a_class_without_a_file_has_a_gradebook_and_a_reason_for_each(folder, tm
         lines[0],
     )
     assert [line.split(",")[0] for line in lines[1:]] == ["'=bob", "ann", "cy"]
+
+
+def test_what_it_says_is_in_the_chosen_language(folder, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("COURSE_LANG", "zh")
+    monkeypatch.setattr(grade_class, "choose_tier", lambda asked, best: isolation.LIMITS)
+    (folder / "notes.txt").write_text("x")
+    command = ["grade", str(folder), "-o", str(tmp_path / "out")]
+    for more in ([], ["--week", "3"], ["--only", "01a"], ["--only", "01a", "--show", "ann", "01a"]):
+        app.run([*command, *more])
+        text = "".join(capsys.readouterr())
+        assert re.search("[\u4e00-\u9fff]", text) and find_english(text) == []
+    graded = Graded(
+        tmp_path, 3, 2, 1, 2, isolation.NAMESPACES, (("bob", "01a", "x"),), (("ann", "x"),),
+        ("x",), 1, (("dan", ""), ("cyd", "cy")), ("cy",) * 11, (("ann", ("01a",)),),
+        (("ann", "7a.py", "07a"),),
+    )  # fmt: skip
+    grading._say_what_came_out(graded)
+    assert find_english("".join(capsys.readouterr())) == []
 
 
 @pytest.mark.parametrize(

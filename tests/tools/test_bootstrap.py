@@ -8,6 +8,7 @@ the tests.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import json
 import os
@@ -21,9 +22,10 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from english import find_english
 
 ROOT = Path(__file__).resolve().parents[2]
-FILES = ("bootstrap.py", "installer.py", "machine.py")
+FILES = ("bootstrap.py", "installer.py", "machine.py", "translation.py")
 
 STAND_IN = """#!/bin/sh
 echo "$*" >> "{root}/calls"
@@ -237,6 +239,38 @@ def test_uv_that_fails_leaves_no_stamp_and_the_next_run_starts_afresh(checkout: 
     code, output = checkout.run()
     assert code == 0 and "did not finish" in output and "environment is ready" in output
     assert not (checkout.root / ".venv" / "half").exists()
+
+
+def test_the_set_up_speaks_the_chosen_language(checkout: Checkout) -> None:
+    code, output = checkout.run(COURSE_LANG="zh_CN")
+    assert code == 0 and "环境已就绪" in output and find_english(output) == []
+    (checkout.root / "constraints.txt").open("a").write("# changed\n")
+    checkout.set(code="1", says="  cause: No space left on device (os error 28)\n")
+    code, output = checkout.run(COURSE_LANG="zh_CN")
+    assert code == 1 and "磁盘已满" in output
+    assert find_english(output.replace("cause: No space left on device", "")) == []
+
+
+@pytest.mark.parametrize("name", ["bootstrap", "installer", "machine"])
+def test_every_sentence_of_the_set_up_is_translated(load, monkeypatch, name: str) -> None:
+    monkeypatch.setenv("COURSE_LANG", "zh_CN")
+    translation = load("translation")
+    tree = ast.parse((ROOT / "tools" / f"{name}.py").read_text())
+    marked = [
+        node.args[0].value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("_", "N_")
+        if isinstance(node.args[0], ast.Constant)
+    ]
+    assert len(marked) > 10
+    for text in marked:
+        assert translation.gettext(text) != text and find_english(translation.gettext(text)) == []
+
+
+def test_a_language_that_the_course_lacks_is_refused_first(checkout: Checkout) -> None:
+    code, output = checkout.run(COURSE_LANG="fr")
+    assert code == 1 and output.startswith("course: COURSE_LANG=fr: the course has en and zh_CN")
+    assert output.count("\n") == 1 and not (checkout.root / ".venv").exists()
 
 
 def test_killed_half_way_the_next_run_waits_for_the_orphaned_uv_and_repairs(

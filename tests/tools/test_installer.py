@@ -242,7 +242,7 @@ def test_no_network_is_recognised_with_the_real_pip(tmp_path: Path) -> None:
     root = tmp_path / "course"
     (root / "tools").mkdir(parents=True)
     (tmp_path / "large").mkdir()
-    for name in ("bootstrap.py", "installer.py", "machine.py"):
+    for name in ("bootstrap.py", "installer.py", "machine.py", "translation.py"):
         (root / "tools" / name).write_text((ROOT / "tools" / name).read_text())
     (root / "constraints.txt").write_text("torch==2.13.0\nuv==0.13.9\n")
     (root / "pyproject.toml").write_text('[project]\nname = "tiny"\n')
