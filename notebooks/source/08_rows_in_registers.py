@@ -13,9 +13,9 @@
 # %% [markdown]
 # # 08 Rows in registers
 #
-# Three loops read a row three times, even where the whole row is inside the program after the first
-# one. Or does the compiler see that? You look at what it makes of a kernel, and write one that reads
-# each row once.
+# Lesson 07's kernel loads a row in three loops. If the block is as wide as the row, each loop runs
+# once, and all three load the same numbers. Does the compiler keep two of the loads out? You look
+# at the compiled code, and write a kernel that loads each row once.
 #
 # *About 40 minutes, the exercise included. Needs: lesson 07.*
 
@@ -30,22 +30,17 @@ recall("08")
 # %% [markdown]
 # ## What does the compiler make of it?
 #
-# You need no GPU to find out. Triton's compiler works on this machine, and here it compiles for an
-# H100. It writes PTX, NVIDIA's assembly language, of which SASS is made, the machine code.
-
-# %%
-from course_lib.lessons import predict, step
-
-predict("08-again")
-
-# %% [markdown]
-# The picture shows what became of the course's kernel for any row. Each column is the same kernel
-# on another number of warps; take 4. The line *loads from global memory* counts its load
-# instructions, and says how many bits each of them brings to a thread. Press a line of the source
-# to see its instructions. When your 07a passes, choose *yours, 07a* above the picture and press
+# You need no GPU to find out: Triton's compiler works on this machine, and compiles for an H100. It
+# writes PTX, NVIDIA's assembly language. An assembler turns PTX into machine code, SASS.
+#
+# The picture shows the course's kernel with three loops, for rows of N = BLOCK = 8192 columns. Each
+# column of the picture is the same kernel on another number of warps; take 4. The line *loads from
+# global memory* counts the load instructions, and says how many bits each of them brings to a
+# thread. Press the three lines of the source that load `x`, one after the other, to see their
+# instructions. When your 07a passes, choose *yours, 07a* above the picture and press
 # **Compile it**.
 
-# %% tags=["answer"]
+# %%
 from course_lib.lessons import kernel_explorer
 
 kernel_explorer("blocked", BLOCK=8192)
@@ -58,7 +53,7 @@ from course_lib.lessons.prediction import find
 
 blocked, four = compile_forward("blocked"), compile_forward("resident")
 a_load = 8192 // (32 * 4) * 2 // 16  # instructions of 16 bytes that bring a row of fp16 to 128 threads
-assert a_load == 8 and find("08-again").answer.startswith("no")
+assert a_load == 8
 assert blocked.loads == {16: (3 + 2) * a_load} and four.loads == {16: (1 + 2) * a_load}
 many = compile_forward("blocked", num_warps=32)
 copies = [sum("LDG" in many.sass.splitlines()[n - 1] for n in part.sass) for part in many.lines.values()]
@@ -66,8 +61,12 @@ assert many.loads == {16: 17} and sorted(n for n in copies if n) == [1, 1, 1, 7,
 assert sum("ld.global" in line for line in many.ptx.splitlines()) == 5
 
 # %% [markdown]
-# Here is a shorter kernel with two loops, which subtracts from a row its mean. `N` is an argument,
-# and for N = BLOCK = 8192 it has two sets of loads of `x`, one per loop, as you would expect now.
+# It loads the row three times. On 4 warps there are 40 load instructions of 16 bytes (128 bits):
+# eight for `x` in each loop, eight for `w` and eight for `b`. (On 32 warps you see 17 and not 5:
+# the assembler unrolls the first two loops.)
+#
+# Here is a shorter kernel, with two loops: it subtracts the mean of a row from the row. For N =
+# BLOCK = 8192 its compiled code has two sets of loads of `x`, one per loop.
 
 
 # %%
@@ -89,6 +88,8 @@ def centre_rows_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
 
 
 # %%
+from course_lib.lessons import predict, step
+
 predict("08-constant")
 
 # %% tags=["answer"]
@@ -108,26 +109,32 @@ assert sets == [2, 1] and find("08-constant").answer == "one set: the row stays"
 # %% [markdown]
 # ## Where can a row stay?
 #
-# In **registers**. A multiprocessor of an H100 has 65,536 of them, of 4 bytes, and hands them out to
-# its threads. (CUDA kernels also keep rows in shared memory. Triton's compiler decides what goes
-# there.) Every value that a lane holds, such as its `x` in fp32, is a register of its thread. So a
-# row in fp32 takes BLOCK / (32 * num_warps) registers of each thread: of 8192 lanes 64 on 4 warps,
-# and 16 on 16 warps.
-
-# %% [markdown]
-# A thread has at most 255 registers. On 1 warp this row alone would take 256 of each thread. What
-# does not fit is **spilled**: the compiler stores it in memory and loads it again later. That costs
-# instructions and time. Hatched bars in the next picture show how much is spilled.
+# In **registers**. Each multiprocessor of an H100 has 65,536 of them, of 4 bytes each, for all its
+# threads. Every value that a lane holds, such as its `x` in fp32, takes a register of its thread.
+# So a row in fp32 takes BLOCK / (32 * num_warps) registers of each thread: a row of 8192 lanes
+# takes 64 on 4 warps, and 16 on 16 warps.
 #
-# And a multiprocessor holds several programs at a time: while one warp waits for memory, another can
-# run. It has places for 64 warps, and mostly the registers run out first. Take 160 registers per
-# thread, and programs of 4 warps. 128 * 160 is 20,480 registers, so three programs fit in 65,536,
-# and four do not: 12 warps.
+# A thread has at most 255 registers. On 1 warp this row alone would take 256. What does not fit is
+# **spilled**: the compiler stores it in memory and loads it again later. That costs instructions
+# and time.
+#
+# A multiprocessor holds several programs at a time: while one warp waits for memory, another can
+# run. It has places for 64 warps, but mostly the registers run out first. At 160 registers per
+# thread, a program of 4 warps takes 128 * 160 = 20,480. Three programs fit in 65,536, and four do
+# not: 12 warps.
+#
+# The next kernel loads `x` once. BLOCK is at least N, so the row is in the lanes after one load,
+# and the kernel uses the same variable again.
 
 # %%
+predict("08-warps")
+
+# %% tags=["answer"]
 kernel_explorer("resident", BLOCK=8192)
 
 # %% tags=["check"]
+import triton
+
 assert 128 * 160 == 20_480 and 65_536 // 20_480 == 3 and 3 * 4 == 12
 assert 16 == 8192 // (32 * 16) and 8192 // (32 * 4) == 64 and 8192 // 32 == 256
 one, sixteen = compile_forward(num_warps=1), compile_forward(num_warps=16)
@@ -135,9 +142,8 @@ assert one.spill_bytes > 0 == four.spill_bytes == sixteen.spill_bytes
 assert 64 < four.registers < 255 and 16 < sixteen.registers < four.registers
 
 # %% [markdown]
-# This kernel loads `x` once. BLOCK is at least N, so the row is in the lanes after one load. To keep
-# it, the kernel only has to use the same variable again. Drag *num_warps* and watch the bars. The
-# line *resident warps* says how many warps a multiprocessor holds at a time.
+# Drag *num_warps* and watch the bars. Hatched bars show what is spilled. The line *resident warps*
+# says how many warps a multiprocessor holds at a time.
 #
 # A program has at most 32 warps. The course's own kernel keeps `x` in 16 or 32 registers per
 # thread, so its rows end at 32768 columns. Lesson 16 splits longer rows over several programs.
@@ -152,17 +158,17 @@ assert used[32768].num_warps == 32 and tables.RESIDENT_LIMIT == 32768 and used[2
 held = [occupancy("sm_90", made.registers, made.shared_bytes, warps) for made, warps in ((four, 4), (sixteen, 16))]
 assert held[1] > 2 * held[0]
 assert occupancy("sm_90", 160, 0, 4) == 4 * 3 == 12 and 128 * 160 * 3 < 65536 < 128 * 160 * 4
+if triton.__version__.startswith("3.7."):
+    assert (held, four.registers, sixteen.registers) == ([12, 32], 167, 48)
+    assert find("08-warps").answer == "two rows" and held[1] // 16 == 2
+    assert (128 * 167, 512 * 48) == (21_376, 24_576)
 
 # %% [markdown]
 # ## What do three loads cost?
 #
-# Lesson 06 gave the times for 4096 x 8192 fp16 numbers on an H100: 59.3 and 48.7 µs, so three loads
-# take 1.22 times as long as one. With rows of 1024 columns, and as many numbers in all, they take
-# 1.04 times as long.
-#
-# At 256 columns it is {{short}} times. There the kernel with one load takes 16 rows per program, and
-# the other takes one. Two things differ, so nobody can tell what each of them costs. From 4096
-# columns on both take one row: there three loads take {{long_low}} to {{long_high}} times as long.
+# Lesson 06 gave the times for 4096 x 8192 fp16 numbers on an H100: 59.3 µs with three loads and
+# 48.7 with one, 1.22 times as long. For as many numbers in rows of 1024 columns it is 1.04 times,
+# and from 4096 columns on {{long_low}} to {{long_high}} times.
 
 # %% [markdown]
 # The chart divides each time by that of a copy of the same bytes. On a machine with a GPU it is
@@ -189,7 +195,9 @@ assert all(ratio > 1 for ratio in times.values()) and max(times, key=times.get) 
 # %% [markdown]
 # ## How does a program take several rows?
 #
-# With a **tile** of ROWS x BLOCK numbers.
+# At 256 columns the lines of the chart lie far apart. But there the two kernels differ in two
+# things: the one with one load also takes 16 rows per program, and the other takes one. It loads a
+# **tile** of ROWS x BLOCK numbers.
 #
 # Triton's blocks broadcast as NumPy's arrays do: `rows[:, None]` is a column, `cols[None, :]` is a
 # row, and their sum is a table of offsets.
@@ -232,11 +240,11 @@ def sum_kernel(x_ptr, sum_ptr, stride, N, ROWS: tl.constexpr, BLOCK: tl.constexp
 step("08-tile")
 
 # %% [markdown]
-# ### Whose mean is it?
+# ### Which mean is subtracted?
 #
-# Shapes are matched from the right: a mean of shape (4,) becomes (1, 4), a row. In a tile of 4 x 4
-# numbers `x - mean` therefore takes the mean of row 2 from *column* 2, and raises no error.
-# `mean[:, None]` has shape (4, 1), a column, and each row loses its own mean.
+# Shapes are matched from the right: a mean of shape (4,) becomes (1, 4), a row. So in a tile of 4 x
+# 4 numbers `x - mean` subtracts the mean of row 2 from *column* 2, and raises no error. `mean[:,
+# None]` has shape (4, 1), a column: from each row its own mean is subtracted.
 
 # %%
 tile = np.array([[0], [10], [20], [30]]) + np.array([-1, 1, -2, 2])
@@ -251,7 +259,7 @@ assert mean.tolist() == [0, 10, 20, 30] and (tile[0] - (tile - mean)[0]).tolist(
 assert not (tile - mean[:, None]).mean(axis=1).any()
 
 # %% [markdown]
-# **Your step.** One tile, and each row is to lose its own mean.
+# **Your step.** Here is one tile. Subtract from each row its own mean.
 
 
 # %% tags=["step"]
@@ -319,10 +327,9 @@ step("08-rows")
 # %% [markdown]
 # ## Your turn: each row once
 #
-# A lane past the last *column* holds `-mean` after the subtraction, as before. Take the variance
-# by two-pass: one-pass would save nothing, because a row in registers is read only once. Each check
-# also says what the compiler makes of *your* kernel: registers, what is spilled, and the number of
-# load instructions.
+# After the subtraction a lane past the last *column* still holds `-mean`. Compute the variance by
+# two-pass: one-pass would save no load, because the row is in registers. Each check also says what
+# the compiler makes of *your* kernel: registers, spilled bytes, and load instructions.
 
 # %%
 from course_lib import exercise
@@ -330,9 +337,7 @@ from course_lib import exercise
 exercise("08a")
 
 # %% [markdown]
-# With Triton 3.7, on 4 warps, a plain 08a takes 128 registers per thread. The kernel of the picture
-# above, which also takes column strides, takes 167. So a multiprocessor holds 16 warps of a plain
-# one and 12 of the other. When yours passes, run it in the map below.
+# When yours passes, run it in the map below.
 
 # %%
 from course_lib.lessons.pictures.access_map.forward import forward_map
@@ -340,31 +345,10 @@ from course_lib.lessons.pictures.access_map.forward import forward_map
 forward_map("resident", "yours, 08a")
 
 # %% tags=["check"]
-import triton
 from course_lib.kernels.layer_norm import layer_norm_resident_kernel
 from course_lib.lessons.pictures.access_map.model import model
 from course_lib.lessons.pictures.access_map.run import record
-from course_lib.lessons.pictures.compiled_kernel.model import make_pointers
-from course_lib.lessons.own_launch import order_arguments
-from course_lib.base import paths
-from course_lib.compiler import KernelSource, Pointer, compile_report
-
-plain = KernelSource(
-    (paths.SOLUTIONS / "ex08a_layer_norm_resident.py").read_text(),
-    "layer_norm_resident_kernel",
-    "08a",
-)
-plain = compile_report(
-    plain,
-    *order_arguments("08a", 4096, 8192, make_pointers("08a", "fp16") | {"ROWS": 1, "BLOCK": 8192}),
-    num_warps=4,
-)
-if triton.__version__.startswith("3.7."):
-    assert (plain.registers, four.registers) == (128, 167)
-    assert [occupancy("sm_90", made.registers, made.shared_bytes, 4) for made in (plain, four)] == [
-        16,
-        12,
-    ]
+from course_lib.compiler import Pointer, compile_report
 
 x, y = torch.randn(4, 100).half(), torch.empty(4, 100).half()
 tensors = (x, y, torch.ones(100), torch.zeros(100), torch.empty(4), torch.empty(4))
@@ -405,12 +389,12 @@ assert compile_forward(N=8176).loads == four.loads and 8176 % 16 == 0 and compil
 # | so does each row: the **stride** | the stride is no multiple of 16 | `stride = stride // 8 * 8` |
 # | eight neighbours are in or out together: the **mask** | N is no multiple of 16 | `N = N // 8 * 8` |
 #
-# Of an integer argument Triton looks only whether 16 divides it. So choose N as a multiple of 16 if
-# you can. If you cannot, and 8 divides it, the arithmetic of the table gives the same number with
-# the 8 in plain sight (in fp32 a 4 is enough). There is a promise for this,
-# [`tl.multiple_of`](https://triton-lang.org/main/python-api/generated/triton.language.multiple_of.html).
-# With Triton 3.7 it changes no load if you give it an argument of the kernel. Look at the loads
-# before you believe a hint. The course's kernels call this number `VECTOR`.
+# Choose N as a multiple of 16 if you can. If only 8 divides it, `N // 8 * 8` is the same number,
+# and now the compiler sees the factor 8 (in fp32 a factor of 4 is enough). The course's kernels
+# call the factor `VECTOR`. There is also a hint,
+# [`tl.multiple_of`](https://triton-lang.org/main/python-api/generated/triton.language.multiple_of.html),
+# but with Triton 3.7 it changes no load if you give it an argument of the kernel. Look at the loads
+# before you trust a hint.
 
 
 # %% tags=["check"]
@@ -444,8 +428,8 @@ assert hinted["promise"] == {2: 8} or not triton.__version__.startswith("3.7.")
 # %% [markdown]
 # ## Without rails
 #
-# In a batch of sentences each row has a length of its own, and the places behind its end hold
-# anything at all. This optional task asks for a kernel that takes such rows.
+# In a batch of sentences each row has its own length, and what lies behind its end in memory may be
+# any number. This optional task asks for a kernel that takes such rows.
 
 # %%
 exercise("08b")
@@ -483,7 +467,7 @@ ladder("08")
 # - `course_lib/kernels/layer_norm.py`: the resident kernel of the course, with column strides and
 #   cache hints.
 #
-# **Next:** lesson 09. The line before a norm is often an addition, and it moves its bytes, too.
+# **Next:** lesson 09. The operation before a norm is often an addition, and it moves bytes, too.
 
 # %% tags=["values"]
 from course_lib.bench import forward, measurement
@@ -493,9 +477,8 @@ us = {
     (row["provider"], row["N"]): row["us"]
     for row in figures.list_costs(measurement.stored("forward").only(forward.COLUMNS))
 }
-ratios = {N: us["blocked", N] / us["resident", N] for N in (256, 4096, 8192, 16_384, 32_768)}
+ratios = {N: us["blocked", N] / us["resident", N] for N in (4096, 8192, 16_384, 32_768)}
 values = {
-    "short": f"{ratios.pop(256):.1f}",
     "long_low": f"{min(ratios.values()):.2f}",
     "long_high": f"{max(ratios.values()):.2f}",
 }

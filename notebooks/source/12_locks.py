@@ -13,10 +13,10 @@
 # %% [markdown]
 # # 12 Locks
 #
-# Four programs add 1, 10, 100 and 1000 to one number in memory. The sum should be 1111, and no
-# program adds wrongly. The picture below shows one order in which the four can run. It stops just
-# before a number gets lost. In this lesson you lose numbers on purpose, you keep them with a lock,
-# and then you break the lock, as published kernels did.
+# Four programs add 1, 10, 100 and 1000 to one number in memory. Each of them adds correctly, and
+# yet the sum is not always 1111. The picture below shows one order in which the four can run. It
+# stops just before a number is lost. In this lesson you lose numbers on purpose, you keep them with
+# a lock, and then you break the lock, as published kernels did.
 #
 # *About 40 minutes, the exercise included. Needs: lesson 11.*
 
@@ -48,11 +48,12 @@ schedule_explorer({"no lock": four_programs(add_kernel)}, seed=75, at_fault=True
 
 # %% [markdown]
 # Each row of boxes is a program, and each box is one operation: L for a load, S for a store, in the
-# order in which they happened. Dashed boxes have not happened yet. Program 0 and then program 1 have
-# loaded the total, and program 0 has stored.
+# order in which they happened. Dashed boxes have not happened yet. Program 0 and then program 1
+# have loaded the total, 0, and program 0 has stored 1. What does program 1 store next? Press
+# **Step** in the picture.
 #
-# Next, program 1 makes its store: it adds its 10 to the 0 that it knows, and stores 10 over the 1.
-# Press **Step** in the picture. Program 0 did everything right, and its number is gone.
+# It adds its 10 to the 0 that it loaded, and stores 10 over the 1. Program 0 did everything right,
+# and its number is gone.
 
 # %% tags=["check"]
 from course_lib.lessons import interleaved
@@ -73,13 +74,13 @@ assert list_shown(opening).index(opening.races[0].second) == 2  # where the pict
 assert list(shown[3].left) == [10]
 
 # %% [markdown]
-# The arrow and the dashed lines mark a **race**: two programs touch the same bytes, at least one of
-# them writes, and nothing orders the two.
+# The arrow and the dashed lines mark a **race**: two programs access the same bytes, at least one
+# of them writes, and nothing says which comes first.
 #
 # ## What can be lost?
 #
-# A GPU runs many programs at once, and it promises no order. So each program may load and store
-# whenever it likes, as long as its own two operations keep their order.
+# A GPU runs many programs at once, and promises no order between them. Only the two operations of
+# one program keep their order: its load comes before its store.
 
 # %%
 from course_lib.lessons import predict
@@ -129,8 +130,8 @@ print(sum(find_total(order) == 1111 for order in orders), "of", len(orders), "or
 
 # %% [markdown]
 # `run_orders` runs the kernel in Triton's interpreter in 40 orders, and searches each for races.
-# The interpreter draws which program makes the next step. So not all orders are equally likely, and
-# those in which one program runs to its end come more often.
+# Before each step the interpreter draws which program runs next. So not all orders are equally
+# likely: those in which one program runs to its end come more often.
 
 # %%
 from course_lib.lessons.locks import list_totals, run_orders
@@ -147,28 +148,28 @@ drawn = list_totals(runs).count(1111)
 assert 0 < drawn < 10 and all(run.races for run in runs) and drawn / 40 > 5 * 24 / 2520
 
 # %% [markdown]
-# Some orders are right by luck. The race is found there, too: the search does not compare values.
-# For each pair of operations it checks whether a lock fixes their order. The interpreter alone runs
-# one program after the other: there the total is always 1111, and a test of totals finds nothing.
+# Some orders give 1111 by luck. The race is found there, too, because the search does not compare
+# values. For each pair of operations it checks whether a lock fixes their order. Without
+# `run_orders` the interpreter runs one program after the other. The total is then always 1111, and
+# a test of totals finds nothing.
 #
-# ## Why would programs share a number at all?
+# ## Why do programs share a number?
 #
 # Because of lesson 10: `dw` is the sum over the rows of `dy * xhat`, and `db` is that of `dy`.
 # These two sums need every row, and the rows belong to different programs.
 #
-# For a single addition there is `tl.atomic_add`. It loads, adds and stores in one piece, so no
-# other program can come between. A **lock** protects more than one operation. It is a number in
-# memory, 0 for free and 1 for taken, and two atomics use it:
+# For a single addition there is `tl.atomic_add`. It loads, adds and stores as one operation, and no
+# operation of another program can come between. A **lock** protects more than one operation. It is
+# a number in memory, 0 for free and 1 for taken, and two atomics use it:
 #
 # - `tl.atomic_cas(lock_ptr, 0, 1)`, compare and swap: if the lock holds 0, set it to 1. In either
 #   case return what it held before.
 # - `tl.atomic_xchg(lock_ptr, 0)`, exchange: set it to 0, whatever it held.
 #
-# So if the lock holds 1, `tl.atomic_cas(lock_ptr, 0, 1)` sets nothing and returns 1: it is somebody
-# else's. A program that gets 0 has set the lock to 1 in the same moment, and no other program can
-# have come between. (Two more arguments, `sem` and `scope`, say how much an atomic promises to
-# other programs: its **memory order**, and for which programs. Leave them out. The default promises
-# enough, and a dive at the end of this page has the rest.)
+# So a program that gets 0 from `tl.atomic_cas(lock_ptr, 0, 1)` has the lock. If it gets 1, another
+# program has it, and nothing was changed. (Two more arguments, `sem` and `scope`, say what an
+# atomic promises about other loads and stores, its **memory order**, and to which programs. Leave
+# them out: the default promises enough. A dive at the end of this page has the rest.)
 
 # %% tags=["check"]
 from course_lib.lessons import locks
@@ -179,8 +180,8 @@ assert not tried.changed and list(tried.found) == list(tried.left) == [1]
 
 # %% [markdown]
 # A program that does not get the lock tries again, in a `while` loop whose body is `pass`. This is
-# a *spin lock*. It works only if the program that has the lock is running. On a GPU it is: a
-# program that has started keeps its place to its end.
+# a *spin lock*. It works only if the program that has the lock goes on running. On a GPU it does: a
+# program that has started stays on its multiprocessor until it ends.
 
 
 # %% tags=["step"]
@@ -205,11 +206,10 @@ step("12-take")
 # %% [markdown]
 # ## How do you break a lock?
 #
-# Two slips are easily made. In the first the last line is missing: nobody gives the lock back. In
-# the second the last two lines have changed places: the store comes after the lock is given back.
-#
-# In the first slip one program takes the lock, adds, and ends. The other three try for ever: a
-# **deadlock**. On a GPU the launch would not end, and nothing would say why.
+# Two mistakes are easily made. In the first the last line is missing, so one program takes the
+# lock, adds, and ends, and the other three try for ever: a **deadlock**. On a GPU the launch would
+# not end, and nothing would say why. In the second the last two lines have changed places: the
+# store comes after the lock is given back.
 
 # %%
 predict("12-ruled-out")
@@ -240,8 +240,8 @@ right = run_orders(four_programs(locks.locked_add_kernel))
 assert set(list_totals(right)) == {1111} and not any(run.findings for run in right)
 
 # %% [markdown]
-# Watch both slips, and the right lock. Choose a kernel above the boxes. The bar under them shows
-# who has the lock.
+# Watch both mistakes, and the right lock. Choose a kernel above the boxes. The bar under them shows
+# which program has the lock.
 
 # %%
 from course_lib.lessons import locks
@@ -256,12 +256,12 @@ schedule_explorer(slips)
 # %% [markdown]
 # ## Who gives the lock back for 128 threads?
 #
-# So far each program brought one number. `dw` has a number for each column, so let each program
-# bring a row and add it to a row of totals. The store is now a block. With four warps a program has
-# 128 **threads**, and each thread stores its own columns. But the lock is a single number, and a
-# single thread gives it back for all.
+# So far each program added one number. `dw` has a number for each column, so now each program adds
+# a row to a row of totals. Its store is a block. With four warps a program has 128 **threads**, and
+# each thread stores its own columns. But the lock is one number, and one thread gives it back for
+# all.
 #
-# The row kernel takes the lock, adds its row, stores it and gives the lock back.
+# The row kernel takes the lock, adds its row, stores the sum and gives the lock back.
 
 # %%
 predict("12-barrier")
@@ -284,9 +284,9 @@ rows_of_four = {
 schedule_explorer(rows_of_four, view="threads")
 
 # %% [markdown]
-# The exchange orders what its own thread did. It does not wait for the other 127.
-# `tl.debug_barrier()` makes all threads of the program wait until the last of them is there. The
-# name says debug, and today a correct kernel needs it ([triton
+# The exchange comes after what its own thread did. It does not wait for the other 127. With
+# `tl.debug_barrier()` each thread of the program waits until all have reached that line. Its name
+# says debug, but today a correct kernel needs it ([triton
 # #11437](https://github.com/triton-lang/triton/pull/11437), open in November 2026).
 #
 # > **ERRATUM** Until March 2025 the Triton tutorial "Layer Normalization" had no such barrier. `dw` and `db` changed from run to run on AMD
@@ -318,8 +318,9 @@ step("12-barrier")
 # %% [markdown]
 # ## Why not one lock for all rows?
 #
-# With one lock, all programs queue at it. The Triton tutorial makes GROUP buffers, each with a lock
-# of its own. Row r adds into buffer `r % GROUP`, and a second kernel adds up the buffers.
+# With one lock, all programs wait for the same lock. The Triton tutorial makes GROUP buffers, each
+# with a lock of its own. Row r is added to buffer `r % GROUP`, and a second kernel adds up the
+# buffers.
 
 # %%
 from course_lib.lessons.lesson12 import figures
@@ -332,12 +333,11 @@ assert {tuple(run.result("buffer")) for run in grouped} == {(101, 1010)}
 assert not any(run.findings or run.barriers for run in grouped)
 
 # %% [markdown]
-# Must somebody set the buffers to 0 first? That would cost another sweep over them. Instead, a
-# **flag** beside each lock, 0 at the start, says whether anybody has written to the buffer. The
-# first program to come sets the flag to 1 and stores its part; the others add theirs to what is
-# there. A kernel may use `if` and `else` on a number.
+# ## A flag in place of zeros
 #
-# ## One asks, many read: who waits for whom?
+# To set the buffers to 0 first would cost another sweep over them. Instead, a **flag** beside each
+# lock, 0 at the start, says whether a program has written to the buffer. The first program sets the
+# flag to 1 and stores its row. The others add their rows to what is there.
 #
 # Here is the row kernel with a flag. Its lock is right, and so is its last barrier.
 
@@ -385,16 +385,16 @@ schedule_explorer(askers, seed=2, view="threads")
 
 # %% [markdown]
 # `tl.load` of a single number is a load by **each** thread, and `tl.store` of one is a store by
-# thread 0. Who waits for whom? Two kernels make sure of it:
+# thread 0. Thread 0 has to wait until the others have loaded the flag. Two kernels make it wait:
 #
-# - **A barrier between**: every thread has its answer before one of them changes the number.
+# - **A barrier between**: every thread has loaded the flag before thread 0 changes it.
 # - **One asks**: `tl.atomic_xchg(flag_ptr, 1)` sets the flag and returns what it held. One thread
-#   does it, and the compiler hands the answer to the others, behind a barrier of its own. So it is
-#   where the lock is taken. If the kernel never uses the answer, the compiler hands nothing on,
-#   and adds no barrier.
+#   executes it, and the compiler passes the result to the others, with a barrier of its own. It does
+#   the same for the `tl.atomic_cas` of the lock. If the kernel never uses the result, the compiler
+#   passes nothing on and adds no barrier.
 #
-# And on a GPU? There all three were launched with warps 1 and up made to wait 20 microseconds
-# before the flag, and without that wait.
+# On a GPU all three kernels were launched twice: as they are, and with all warps but the first made
+# to wait 20 microseconds before the flag.
 
 # %% tags=["answer"]
 print(locks.describe_late_warps())
@@ -403,9 +403,9 @@ print(locks.describe_late_warps())
 assert "each thread loads    39 of 40     0 of 300" in locks.describe_late_warps()
 
 # %% [markdown]
-# > **ERRATUM** The tutorial asks in the first way: `count = tl.load(Count)`, then `tl.atomic_xchg(Count, 1)`, whose answer it does not use
+# > **ERRATUM** In the tutorial each thread loads the flag: `count = tl.load(Count)`, then `tl.atomic_xchg(Count, 1)`, whose result it does not use
 # > ([lines 179 to 182](https://github.com/triton-lang/triton/blob/545699290b851e70231ee3017481851170f1583d/python/tutorials/05-layer-norm.py#L179-L182)
-# > at commit 5456992). Its buffers hold zeros today, so a late warp adds 0. With `torch.empty`, as before June 2024 and in copies, it adds anything.
+# > at commit 5456992). Its buffers hold zeros today, so a late warp adds 0. With `torch.empty`, as before June 2024 and in copies, it adds what was in memory.
 
 
 # %% tags=["step"]
@@ -430,8 +430,8 @@ def first_row_kernel(part_ptr, total_ptr, lock_ptr, flag_ptr, BLOCK: tl.constexp
 step("12-first")
 
 # %% [markdown]
-# The second kernel adds up the buffers. For rows up to 1024 columns the tutorial takes 256 of them,
-# and a batch may have fewer rows than that. What do the others hold?
+# The second kernel adds up the buffers. For rows up to 1024 columns the tutorial has 256 of them.
+# If a batch has fewer rows, what do the other buffers hold?
 
 # %% tags=["check"]
 from course_lib.kernels.launch import tables
@@ -449,10 +449,10 @@ assert tables.lock_group(1024) == 256
 #
 # ## Where is the first race of this file?
 #
-# Your exercise is such a pair of kernels, with five things wrong in the first and one in the
-# second. The file runs. The picture runs the first kernel as your file stands, with the rows of 1,
-# 10, 100 and 1000 and two buffers, and it stops at the first race or deadlock. (In a kernel
-# `tl.minimum(a, b)` is the smaller of two numbers.)
+# Your exercise is such a pair of kernels, with five mistakes in the first and one in the second.
+# The picture runs the first kernel of your file, with rows of 1, 10, 100 and 1000 and two buffers.
+# It stops at the first race or deadlock. (In a kernel `tl.minimum(a, b)` is the smaller of two
+# numbers, and `if` and `else` may ask about one number.)
 
 # %%
 from course_lib.lessons.locks import your_repair
@@ -460,10 +460,10 @@ from course_lib.lessons.locks import your_repair
 schedule_explorer({"12a, your file": your_repair()}, at_fault=True)
 
 # %% [markdown]
-# Read the caption: two lines, two programs. For each line ask whether its program has the lock of
-# this buffer. Repair **one** thing, save the file, press **Run it as it is now**, and look again.
-# When nothing more is found, press **Check**. The check tries more orders and shapes, it looks at
-# the threads, and it runs the second kernel, too.
+# The caption names two lines and two programs. For each line ask whether its program has the lock
+# of this buffer. Repair **one** mistake, save the file, press **Run it as it is now**, and look
+# again. When nothing more is found, press **Check**. The check tries more orders and shapes, looks
+# at the threads, and runs the second kernel, too.
 
 # %%
 from course_lib import exercise
@@ -478,17 +478,17 @@ offer_hunt("11a")
 # %% [markdown]
 # ## Without rails
 #
-# With your lock the rows of a buffer are added as they come, so two runs may differ in their last
-# bits. Somebody who looks for a bug wants the same bits each time. This task asks for them, and it
-# gives you a contract, the names and some integers in memory. What the integers mean is your
-# design, and the launch must end on a GPU that runs one program at a time. It is optional.
+# With your lock the rows of a buffer are added in any order, so two runs may differ in their last
+# bits. To search for a bug, one wants the same bits each time. This optional task asks for them. It
+# gives you a contract, the names and some integers in memory. You decide what the integers mean,
+# and the launch must end on a GPU that runs one program at a time.
 
 # %%
 exercise("12b")
 
 # %% [markdown]
-# The next two files are nearly always right: their atomics promise too little. The dive "Can a
-# store be late?" says what they may promise. Repair them. (Optional.)
+# The next two files nearly always give the right result, but their atomics promise too little. The
+# dive "Can a store be late?" says what an atomic can promise. Repair them. (Optional.)
 
 # %%
 exercise("12c")
@@ -513,16 +513,16 @@ review_predictions("12")
 # - [`triton.language.atomic_cas`](https://triton-lang.org/main/python-api/generated/triton.language.atomic_cas.html):
 #   `sem` and `scope`.
 # - Flanagan and Freund 2009, [FastTrack](https://dl.acm.org/doi/10.1145/1542476.1542490): how a
-#   tool finds a race that did no harm.
+#   tool finds a race that changed no result.
 #
 # **Next:** lesson 13. Your lock is right now, and still two runs give different bits. Can the sums
-# be made without waiting?
+# be computed without waiting?
 
 # %% [markdown] tags=["dive"]
 # ## Dive: can a store be late?
 #
 # A store takes time to reach the memory that other programs read. Meanwhile the thread goes on, and
-# a later operation may arrive first.
+# its next operation may arrive earlier.
 #
 # So each atomic says, by `sem=`, what may not overtake it:
 #
@@ -530,16 +530,15 @@ review_predictions("12")
 # - `"release"`, where you give the lock back: earlier stores of this thread have arrived before the
 #   lock is free.
 # - `"acq_rel"`: both. Triton takes this if you say nothing.
-# - `"relaxed"`: neither. The operation happens in one piece, and that is all.
+# - `"relaxed"`: neither. No other operation comes between its load and its store, and that is all.
 #
 # (`scope=` says for whom: `"cta"` this program, `"gpu"` all programs, the default.)
 
 # %% [markdown]
-# Suppose that the lock is given back with `sem="relaxed"`. The exchange still happens in one piece,
-# so one program at a time has the lock. But nothing says that the store before it has arrived: the
-# new total may reach memory after the lock is free. All 40 orders of the interpreter give 1111,
-# because there each operation arrives before the next one begins, and the search finds a race in
-# each of the 40.
+# Suppose that the lock is given back with `sem="relaxed"`. Still only one program at a time has the
+# lock. But nothing says that the store before the exchange has arrived: the new total may reach
+# memory after the lock is free. In the interpreter each operation arrives before the next one
+# begins, so all 40 orders give 1111. The search finds a race in each of the 40.
 
 # %% tags=["check"]
 relaxed = run_orders(four_programs(locks.relaxed_release_kernel))
@@ -548,10 +547,9 @@ assert set(list_totals(relaxed)) == {1111} and all(run.races for run in relaxed)
 # %% [markdown] tags=["dive"]
 # ## Dive: what the compiler makes of the barrier
 #
-# PTX is NVIDIA's assembly language (lesson 08). Here is its end for both kernels of "no barrier"
-# and "with a barrier", for an H100, from the last store on. It needs no GPU. `st.global` is a
-# store, `bar.sync` the place where all threads wait for one another, and `atom ... exch` the
-# exchange that gives the lock back.
+# Here is the end of the PTX (lesson 08) of both kernels, "with a barrier" and "no barrier",
+# compiled for an H100, from the last store on. `st.global` is a store, `bar.sync` is the barrier,
+# and `atom ... exch` is the exchange that gives the lock back.
 
 # %%
 for kernel in (locks.row_with_barrier_kernel, locks.row_kernel):
@@ -566,18 +564,17 @@ assert locks.list_last_steps(locks.row_with_barrier_kernel) == [
 assert locks.list_last_steps(locks.row_kernel) == ["st.global", "atom ... exch"]
 
 # %% [markdown]
-# In the second line nothing stands between store and release. Perhaps another warp has not stored
-# yet when this thread releases. The next program then takes the lock, loads old columns, and stores
-# a sum without this row.
+# In the second line nothing stands between the store and the exchange. When thread 0 gives the lock
+# back, another warp may not have stored yet. The next program then takes the lock, loads old
+# columns, and stores a sum without this row.
 #
-# The check of 12a keeps two orders for each program: that of thread 0, which stores single numbers
-# and does the atomics on them, and that of all threads together. What all threads have done comes
-# before what thread 0 does next only if a barrier stands between. A load of a single number counts
-# as one of all threads, if the program stores a block later. If it stores only single numbers, it
-# counts as one of thread 0, because no other copy reaches memory.
+# The check of 12a treats a program as two: thread 0, which stores single numbers and executes the
+# atomics on them, and all threads together. What all threads have done comes before what thread 0
+# does next only if a barrier stands between. A load of a single number counts as one of all threads
+# if the program stores a block later, and else as one of thread 0.
 #
-# And here is the flag: what each of the three kernels of "One asks, many read" does between the
-# lock and its last barrier.
+# Here is what each of the three kernels with a flag does between taking the lock and the last
+# barrier.
 
 # %%
 for kernel in (locks.each_asks_kernel, locks.barrier_between_kernel, locks.one_asks_kernel):
@@ -598,9 +595,10 @@ assert locks.list_steps_of_the_flag(locks.one_asks_kernel)[-4:] == [
 ]
 
 # %% [markdown]
-# On the {{device}} the exchange made the whole sum take {{exchange_short}} and {{exchange_long}}
-# times as long (512 and 4096 columns), the barrier {{barrier_short}} and {{barrier_long}} times:
-# inside a lock, everybody waits for each trip to memory. The course's kernel has the barrier.
+# On the {{device}} the whole sum took {{exchange_short}} and {{exchange_long}} times as long with
+# the exchange (512 and 4096 columns), and {{barrier_short}} and {{barrier_long}} times with the
+# barrier: the exchange is one more access to memory while all other programs wait for the lock. The
+# course's kernel has the barrier.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: buffers in half precision
@@ -622,7 +620,7 @@ times = [locks.measure_error(M, G, np.float16) / locks.measure_error(M, G, np.fl
 assert [round(ratio) for ratio in times] == [2, 4, 9] and locks.measure_error(1151, 96, np.float16) < 1e-2
 
 # %% [markdown]
-# The error grows with the rows that share a buffer.
+# The error grows with the number of rows in a buffer.
 #
 # > **ERRATUM** The tutorial's own test has 1151 rows and a tolerance of 1e-2, and does not see it. Keep partial sums in fp32 and round once,
 # > at the end.
