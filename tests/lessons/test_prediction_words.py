@@ -18,8 +18,6 @@ SOURCES = {source.stem[:2]: source for source in list_sources()}
 IDS = [prediction_id for lesson in SOURCES for prediction_id in read_lesson(lesson)]
 _MOST_WORDS = 95  # of a `why`
 _SENTENCE_ENDS = re.compile(r"(?<=[.?])[)*]* (?=\S)")
-# questions whose next text may have the answer's words, and why it does not give the answer away
-_EXCEPT = {"05-short-rows": "the text says what to take for long rows: Welford"}
 
 
 def list_ways(question: Question) -> list[tuple[object, str]]:
@@ -121,9 +119,7 @@ def test_no_text_below_a_question_tells_its_answer(lesson):
                 (later.source for later in cells[number + 1 :] if later.cell_type == "markdown"), ""
             )
             told = find_told(find(prediction_id), below)
-            assert bool(told) == (prediction_id in _EXCEPT), (
-                f"{prediction_id}: the text below says {told!r}"
-            )
+            assert not told, f"{prediction_id}: the text below says {told!r}"
 
 
 def find_told(question: Question, text: str) -> str:
