@@ -35,7 +35,7 @@ import triton.language as tl
 
 @triton.jit
 def add_kernel(part_ptr, total_ptr):
-    part = tl.load(part_ptr + tl.program_id(0))  # program 0 brings 1, program 1 brings 10, ...
+    part = tl.load(part_ptr + tl.program_id(0))  # 1, 10, 100 or 1000
     total = tl.load(total_ptr)
     tl.store(total_ptr, total + part)
 
@@ -273,8 +273,8 @@ assert 4 * 32 - 1 == 127  # threads of four warps, without one
 
 # %% [markdown]
 # Now look inside one program. Each row of the picture is a thread. Choose **no barrier** and move
-# thread 0 to its end, before the others. Is the lock open? Which columns are stored? Then try the
-# same with the barrier.
+# thread 0 to its end, before the others. Is the lock open? Which columns are stored? Then choose
+# **with a barrier**. Where does thread 0 wait, and for what?
 
 # %%
 rows_of_four = {
@@ -447,7 +447,7 @@ assert tables.lock_group(1024) == 256
 # > [5456992](https://github.com/triton-lang/triton/blob/545699290b851e70231ee3017481851170f1583d/python/tutorials/05-layer-norm.py) the second
 # > kernel also stops at the last buffer that has a row.
 #
-# ## Where is the first race of this file?
+# ## Where is the first race in your file?
 #
 # Your exercise is such a pair of kernels, with five mistakes in the first and one in the second.
 # The picture runs the first kernel of your file, with rows of 1, 10, 100 and 1000 and two buffers.
@@ -532,7 +532,9 @@ review_predictions("12")
 # - `"acq_rel"`: both. Triton takes this if you say nothing.
 # - `"relaxed"`: neither. No other operation comes between its load and its store, and that is all.
 #
-# (`scope=` says for whom: `"cta"` this program, `"gpu"` all programs, the default.)
+# With a barrier between, they hold for the other threads of the program, too. So the repaired lock
+# needs both: the barrier and the default order. (`scope=` says for whom: `"cta"` this program,
+# `"gpu"` all programs, the default.)
 
 # %% [markdown]
 # Suppose that the lock is given back with `sem="relaxed"`. Still only one program at a time has the
