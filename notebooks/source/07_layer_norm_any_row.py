@@ -110,7 +110,8 @@ predict("07-nine")
 # %% tags=["answer"]
 eight = [-3.0, -1, 1, 3, -2, 2, -4, 4]
 near_5 = [number + 5 for number in eight]
-compare(torch.tensor([[*near_5, 0], [*near_5, 5], [*eight, 0]]))
+for numbers in ([*near_5, 0], [*near_5, 5], [*eight, 0]):
+    compare(torch.tensor([numbers]))
 
 # %% tags=["check"]
 for columns in (1, 2, 5, 7, 8, 9, 10, 16, 32):

@@ -148,8 +148,8 @@ STEPS = (
             " write y?"
         ),
         debrief=(
-            "`w` and `b` are read by every program, once for each row. Other lessons ask where such"
-            " numbers wait in the meantime."
+            "Every program reads all of `w` and `b`, once for its row. `x` and `y` are different:"
+            " each of their numbers belongs to one program."
         ),
         slips=(
             Slip("xhat * w + b, mask=mask", "xhat * w + b"),

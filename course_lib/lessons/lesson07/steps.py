@@ -149,8 +149,8 @@ STEPS = (
         accepts=accept_length,
         question="How many numbers of a row does a program load, if its block has eight lanes?",
         debrief=(
-            "A program loads once, 8 numbers. The others are in no sum, so mean and variance are"
-            " wrong, and with them *every* result of the row. The last ones are not even written."
+            "A program loads once, 8 numbers. The others are in no sum, so here mean and variance"
+            " are wrong, and with them every result of the row. The last ones are not even written."
         ),
         slips=(
             Slip("N = 9", "N = 8"),
