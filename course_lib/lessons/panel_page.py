@@ -71,8 +71,11 @@ def write_task(exercise: Exercise) -> str:
     paragraphs = docstring.split("\n\n")[1:-1]
     body = "".join(map(_write_paragraph, paragraphs))
     effort = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
+    heading = _("{name}: {what}").format(
+        name=_("Exercise {id}").format(id=exercise.id), what=html.escape(exercise.title)
+    )
     title = (
-        f"<b>{_('Exercise {id}').format(id=exercise.id)}: {html.escape(exercise.title)}</b> "
+        f"<b>{heading}</b> "
         "<span"
         f' title="{_("difficulty {difficulty} of 5").format(difficulty=exercise.difficulty)}">{effort}</span> '  # noqa: E501
         f"{_('about {minutes} minutes').format(minutes=exercise.minutes)}<br>"
