@@ -32,6 +32,7 @@ from course_lib.base.translation import (
 from course_lib.catalog import texts
 from course_lib.catalog.comments import translate_comments
 from course_lib.exercises import find_parts
+from course_lib.grading.cases.case import split_name
 from course_lib.grading.judging.causes import CAUSES
 from course_lib.lessons import prediction, steps
 from course_lib.lessons.kit.output import CATALOG, list_marked
@@ -90,6 +91,11 @@ def list_texts(name: str) -> dict[str, str]:
     elif name == "causes":
         for cause, words in CAUSES.items():
             words.translate(lambda text, where=cause: note(text, where))
+        for exercise in catalog.exercises().values():
+            for case in chain.from_iterable(part.battery for part in find_parts(exercise).values()):
+                for part in split_name(case.name):
+                    if part not in exercise.entry_points and (" " in part or part.isalpha()):
+                        note(part, f"the name of a case of exercise {exercise.id}")
     elif name in GUIDES:
         for block in split_blocks((paths.ROOT / GUIDES[name]).read_text(encoding="utf-8")):
             note(block, GUIDES[name])

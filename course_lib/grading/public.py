@@ -6,7 +6,7 @@ from __future__ import annotations
 from course_lib import catalog
 from course_lib.exercises import find_parts
 from course_lib.grading.cases.buffers import Tensor, compute_strides, size_guard
-from course_lib.grading.cases.case import Case, SharedCase
+from course_lib.grading.cases.case import Case, SharedCase, describe_name
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.check import check
 from course_lib.grading.counting import list_uncounted
@@ -50,7 +50,7 @@ __all__ = [
     "NotAttempted", "Plan", "Report", "ResourceLimits", "Run", "SharedCase", "Task", "Tensor",
     "TryCase", "Unreadable", "Verdict",
     "check", "check_step", "compute_strides", "describe_count",
-    "describe_count_place", "describe_status", "find_kind", "find_mode",
+    "describe_count_place", "describe_name", "describe_status", "find_kind", "find_mode",
     "format_count_value", "from_dict", "list_cases", "list_count_rows", "list_uncounted",
     "make_report",
     "make_sentence", "make_try", "name_cause", "quote_line", "read_own_attempt", "read_text", "run",

@@ -22,6 +22,7 @@ from course_lib.base.tab import IN_TAB
 from course_lib.base.text import make_visible
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import join_lines, join_sentences
+from course_lib.base.translation import mark as N_
 from course_lib.base.words import AND, list_words
 from course_lib.catalog import Exercise, texts
 from course_lib.grading.public import (
@@ -36,6 +37,7 @@ from course_lib.grading.public import (
     Verdict,
     describe_count,
     describe_count_place,
+    describe_name,
     find_kind,
     format_count_value,
     list_count_rows,
@@ -44,6 +46,7 @@ from course_lib.grading.public import (
 )
 
 _LOOKS = {PASS: "good", FAIL: "bad", ERROR: "bad", NOT_ATTEMPTED: "open", GRADER_FAULT: "bad"}
+_CASE_STATUSES = {"pass": N_("pass"), "fail": N_("fail"), "not run": N_("not run")}
 _AROUND = 3  # unchanged lines that are shown before and after a difference
 
 
@@ -71,8 +74,11 @@ def write_task(exercise: Exercise) -> str:
     paragraphs = docstring.split("\n\n")[1:-1]
     body = "".join(map(_write_paragraph, paragraphs))
     effort = "●" * exercise.difficulty + "○" * (5 - exercise.difficulty)
+    heading = _("{name}: {what}").format(
+        name=_("Exercise {id}").format(id=exercise.id), what=html.escape(exercise.title)
+    )
     title = (
-        f"<b>{_('Exercise {id}').format(id=exercise.id)}: {html.escape(exercise.title)}</b> "
+        f"<b>{heading}</b> "
         "<span"
         f' title="{_("difficulty {difficulty} of 5").format(difficulty=exercise.difficulty)}">{effort}</span> '  # noqa: E501
         f"{_('about {minutes} minutes').format(minutes=exercise.minutes)}<br>"
@@ -256,7 +262,7 @@ def write_verdict(verdict: Verdict, exercise: Exercise) -> str:
     if verdict.cases:
         rows = "".join(
             f"<tr><td>{SIGNS.get(c.status, '–')}"
-            f" {html.escape(c.status)}</td><td>{html.escape(c.name)}</td>"
+            f" {_(_CASE_STATUSES[c.status])}</td><td>{html.escape(describe_name(c.name))}</td>"
             f"<td class='number'>{'' if c.error is None else f'{c.error:.3g} x'}</td><td>{html.escape(c.detail)}</td></tr>"  # noqa: E501
             for c in verdict.cases
         )

@@ -251,7 +251,7 @@ def _check_value(lesson_step: Step, text: str, names: dict[str, Any]) -> Verdict
         return _fail_value(
             lesson_step,
             join_sentences(value_text, make_sentence(why_not)),
-            "" if why_not.endswith("?") else lesson_step.question,
+            "" if why_not.endswith(("?", "？")) else lesson_step.question,
         )
     return Verdict(
         lesson_step.id, PASS, "none", _("The value is right."), mode="value",
@@ -306,7 +306,7 @@ def _write(lesson_step: Step, verdict: Verdict, problem_note: str) -> StepOutcom
     words = {PASS: _("passed"), NOT_ATTEMPTED: _("not yet"), FAIL: _("not right yet")}.get(
         verdict.status, _("it does not run")
     )
-    headline = f"{SIGNS[verdict.status]} {_('Step {id}').format(id=lesson_step.id)}: {words}"
+    headline = _write_headline(lesson_step, verdict.status, words)
     if verdict.passed:
         debrief = verdict.headline or lesson_step.debrief
         parts, lines = [f"<p>{write_inline(debrief)}</p>"], [debrief]
@@ -331,6 +331,11 @@ def _write(lesson_step: Step, verdict: Verdict, problem_note: str) -> StepOutcom
     )
 
 
+def _write_headline(lesson_step: Step, status: str, words: str) -> str:
+    step_name = _("Step {id}").format(id=lesson_step.id)
+    return f"{SIGNS[status]} {_('{name}: {what}').format(name=step_name, what=words)}"
+
+
 def _write_failure(lesson_step: Step, verdict: Verdict) -> tuple[list[str], list[str]]:
     parts = [f"<p><b>{write_inline(verdict.headline)}</b></p>"]
     lines = [verdict.headline]
@@ -350,7 +355,10 @@ def _write_failure(lesson_step: Step, verdict: Verdict) -> tuple[list[str], list
                 for name, value in numbers.items()
             )
             parts.append(f"<table>{rows}</table>")
-            lines += [f"{name}: {_show_number(value)}" for name, value in numbers.items()]
+            lines += [
+                _("{name}: {what}").format(name=name, what=_show_number(value))
+                for name, value in numbers.items()
+            ]
         words = (
             _count_wrong(first_failure.element, first_failure.wrong, first_failure.size)
             if first_failure.element
@@ -418,9 +426,7 @@ def _write_answer(lesson_step: Step, title: str) -> str:
 def _write_unchecked(lesson_step: Step, words: str, printed: str = "") -> StepOutcome:
     """Write the outcome of a step that could not be checked. It counts neither as passed nor as
     failed."""
-    headline = (
-        f"{SIGNS[GRADER_FAULT]} {_('Step {id}').format(id=lesson_step.id)}: {_('not checked')}"
-    )
+    headline = _write_headline(lesson_step, GRADER_FAULT, _("not checked"))
     parts = [
         f"<p>{write_inline(words)}</p>",
         f"<pre>{html.escape(printed)}</pre>" if printed else "",

@@ -194,6 +194,7 @@ def check_mutant(exercise, entry, folder):
     expected = entry.get(f"cause_{course_lib.MODE}", entry["cause"])
     assert verdict.cause == expected, f"{verdict.cause}: {verdict.message}"
     assert verdict.message
+    assert str(paths.PACKAGE) not in verdict.printed, "a warning about the grader is not theirs"
     if course_lib.MODE == "cpu" and (cause := SHOWN.get((exercise.id, entry["id"]))):
         shown = verdicts.write_section(cause, exercise, entry, verdict)
         assert shown in PAGE, (

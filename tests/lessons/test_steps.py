@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from english import find_english
 from step_answers import RIGHT, Answer
 from step_mistakes import MISTAKES, Mistake
 
@@ -910,6 +911,38 @@ def test_a_mistake_is_named_and_its_line_is_shown(mistake: Mistake):
     shown = [text for text in told if re.match(r"\d+ \|", text)]
     assert told[1] == mistake.says, told
     assert shown and mistake.line in shown[0], told
+
+
+@pytest.fixture
+def chinese(monkeypatch):
+    from course_lib.grading import steps as grading_steps
+
+    monkeypatch.setenv("COURSE_LANG", "zh")
+    monkeypatch.setattr(grading_steps, "_slipped", {})
+    steps.read_lesson.cache_clear()
+    yield
+    steps.read_lesson.cache_clear()
+
+
+WRONG_FORMS = ("None", "'text'", "[]", "[None, 1.5]", "{}", "-1e9")
+
+
+@each_step
+def test_a_verdict_in_chinese_has_no_english_sentence(step_id, chinese, monkeypatch):
+    """The words of known causes are in the catalogs, so where no slip lacks one, the first will
+    do."""
+    wanted, solved = steps.find(step_id), step_cells.make_solved(step_id)
+    monkeypatch.setattr(step_cells, "make_unsolved", lambda _: "")
+    slips = [slip for slip in wanted.slips if not slip.cause] or wanted.slips[:1]
+    cells = [solved.replace(slip.right, slip.wrong) for slip in slips]
+    if wanted.kind == "value":
+        call = f'step("{step_id}")'
+        cells += [f"{wanted.entry_point} = {value}\n{call}" for value in WRONG_FORMS]
+    for cell in cells:
+        told = stepping.check_cell(wanted, cell, run_value(wanted, cell)).text
+        words = re.sub(r"^ *\d* \|.*$", "", told, flags=re.MULTILINE)  # without lines of the cell
+        assert told.startswith("✗") and find_english(words) == [], told
+    assert all(re.search("[\u3000-\uffef]", attempt.what) for attempt in wanted.tries)
 
 
 def test_on_a_gpu_the_interpreter_compares_with_the_known_mistakes(monkeypatch):

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.exercises.batteries import make_case
 from course_lib.exercises.dw_kernels import (
     CHUNK_ROWS,
@@ -40,7 +41,7 @@ class _Walk(SharedCase):
             .describe()
             .replace(
                 f"rows_a_chunk = {self.chunk}",
-                f"rows_a_chunk = {self.chunk}, P = {self.resident}",
+                f"rows_a_chunk = {self.chunk}{_(', ')}P = {self.resident}",
                 1,
             )
         )
@@ -116,7 +117,7 @@ CASES = (
 def _plan_masked(case: _Walk, kernel: str, rng: np.random.Generator) -> Plan[SharedCase]:
     """Plan dw of RMSNorm over the rows that count. Of four padding rows one holds numbers, and
     three a NaN or Inf in x, dy or rstd."""
-    dy, x, _ = draw_backward_inputs(case, rng)
+    dy, x, _w = draw_backward_inputs(case, rng)
     rstd = save_statistics(x, case.eps, reference.rms_norm)["rstd"]
     keep = (rng.permutation(case.M) % 5 < 3) & (case.fill != "padding")
     keep[:2] |= case.has_bad_row

@@ -8,10 +8,12 @@ all other lines; its ``mistake`` says which one.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import translate
 from course_lib.base.words import list_words
 
 # stands in the `why` of a SharedCase for the name and the number of the partial sums
@@ -19,6 +21,7 @@ PARTIALS = "{partials}"
 # Elements from one row to the next. Row 2 starts past 2^31, where a signed 32-bit product turns
 # negative, and row 3 past 2^32, where an unsigned one wraps round.
 FAR_STRIDE = 3 * 2**29
+_BETWEEN_PARTS = re.compile("(, |: )")
 
 
 @dataclass(frozen=True)
@@ -175,9 +178,23 @@ class SharedCase(Case):
     resident: int = field(default=8, repr=False)
 
     def describe(self) -> str:
-        rest = f", rows_a_chunk = {self.chunk}" if self.chunk else ""
+        rest = f"{_(', ')}rows_a_chunk = {self.chunk}" if self.chunk else ""
         words = super().describe().replace(f"N = {self.N}", f"N = {self.N}{rest}", 1)
         return words.replace(PARTIALS, f"{self.partials_name} = {self.partials}")
+
+
+def split_name(name: str) -> list[str]:
+    """Return the parts of a case's name: "welford" and "many rows" of "welford, many rows"."""
+    return _BETWEEN_PARTS.split(name)[::2]
+
+
+def describe_name(name: str) -> str:
+    """Return the name of a case in the chosen language, in which each part is translated by
+    itself."""
+    return "".join(
+        _(piece) if _BETWEEN_PARTS.fullmatch(piece) else translate(piece, "causes")
+        for piece in _BETWEEN_PARTS.split(name)
+    )
 
 
 def describe_padded_lanes(case: Case) -> str:

@@ -30,7 +30,13 @@ import numpy as np
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
-from course_lib.grading.cases.case import PARTIALS, Case, SharedCase, describe_padded_lanes
+from course_lib.grading.cases.case import (
+    PARTIALS,
+    Case,
+    SharedCase,
+    describe_name,
+    describe_padded_lanes,
+)
 
 LEAST_BYTES = 16
 _MAKE_ONE = (
@@ -204,7 +210,7 @@ def _describe_case(case: Case, made: Case) -> str:
     """Say what is special about the new case: the name of the visible case that it was drawn from,
     and its own numbers."""
     words = [
-        _('hidden, of the kind "{name}"').format(name=case.name),
+        _('hidden, of the kind "{name}"').format(name=describe_name(case.name)),
         PARTIALS * (PARTIALS in case.why),
         describe_padded_lanes(made),
     ]

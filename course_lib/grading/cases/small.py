@@ -15,7 +15,13 @@ from math import prod
 
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
-from course_lib.grading.cases.case import PARTIALS, Case, SharedCase, describe_padded_lanes
+from course_lib.grading.cases.case import (
+    PARTIALS,
+    Case,
+    SharedCase,
+    describe_name,
+    describe_padded_lanes,
+)
 
 # x has a variance of 9 (exercises/by_hand.py). SMALL_EPS changes no digit that is shown; with
 # LARGE_EPS the root is 4. A row of one number has a variance of 0, where SMALL_EPS would make rstd
@@ -100,7 +106,12 @@ def _list_kinds(
     if candidate.fill in _KEPT_FILLS and not case.is_far and not _is_same_kind(candidate, plain):
         alone = case.vector and case.M == 1
         own_rows = _list_leading(case) if case.leading else [_Rows(1)] if alone else rows
-        yield candidate, _('of the kind "{name}"').format(name=case.name), own_rows, _MOST
+        yield (
+            candidate,
+            _('of the kind "{name}"').format(name=describe_name(case.name)),
+            own_rows,
+            _MOST,
+        )
 
 
 def _forget_special(case: Case, battery: Sequence[Case]) -> Case:

@@ -8,7 +8,7 @@ import fractions
 import importlib
 import numbers
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 from course_lib.base.translation import gettext as _
@@ -31,6 +31,11 @@ def _describe_change(name: str, property_name: str, was: Any, now: Any) -> str:
     return _("{name} is an input; its {what} was {was} and is {now} now").format(
         name=name, what=property_name, was=was, now=now
     )
+
+
+def _describe_layout(shape: Sequence[int], dtype: Any) -> str:
+    words = _("shape {shape}").format(shape=_tuple(shape))
+    return _("{shape}, {dtype}").format(shape=words, dtype=dtype)
 
 
 class Refused(BaseException):
@@ -396,8 +401,8 @@ class NumPyFunctions(Functions):
         if tuple(value.shape) != t.shape or not (
             value.dtype == view.dtype or (t.any_dtype and value.dtype.kind in "fiub")
         ):
-            shape = _("shape {shape}").format(shape=_tuple(value.shape))
-            self.refuse(t, f"{shape}, {self.names.get(value.dtype, value.dtype)}")
+            dtype = self.names.get(value.dtype, value.dtype)
+            self.refuse(t, _describe_layout(value.shape, dtype))
         view[...] = value
 
 
@@ -544,9 +549,6 @@ class TorchFunctions(Functions):
         if tuple(value.shape) != t.shape or not (
             value.dtype == view.dtype or (t.any_dtype and not value.is_complex())
         ):
-            shape = _("shape {shape}").format(shape=_tuple(value.shape))
-            self.refuse(
-                t,
-                f"{shape}, {self.names.get(value.dtype, str(value.dtype).removeprefix('torch.'))}",
-            )
+            dtype = self.names.get(value.dtype, str(value.dtype).removeprefix("torch."))
+            self.refuse(t, _describe_layout(value.shape, dtype))
         view.copy_(value)

@@ -3,6 +3,7 @@ giving it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -11,6 +12,7 @@ from course_lib.base.translation import mark as N_
 from course_lib.base.translation import translate
 from course_lib.grading.kind import find_kind
 
+_HAN = re.compile("[\u4e00-\u9fff]")
 _IDENTIFIERS = frozenset(
     "b c1 c2 db dskip dw dx dy eps lock mean n residual rstd total var w wdy x xhat y".split()
 )
@@ -50,9 +52,10 @@ class Cause(NamedTuple):
 
 def make_sentence(text: str) -> str:
     """Return ``text`` with a capital letter and a full stop. An identifier of the learner's code at
-    its beginning stays as it is."""
+    its beginning stays as it is, and so does a Latin word at the beginning of a Chinese
+    sentence."""
     first_word = text.split(" ", 1)[0].rstrip(":,")
-    is_word = first_word.isalpha() and first_word not in _IDENTIFIERS
+    is_word = first_word.isalpha() and first_word not in _IDENTIFIERS and not _HAN.search(text)
     capital = text[:1].upper() if is_word else text[:1]
     return f"{capital}{text[1:]}{'' if text.endswith(('.', '?', '。', '？')) else _('.')}"
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.pictures.block_stepper.model import EXAMPLE
 from course_lib.lessons.steps.step import In, Out, Slip, Step, Try, WrongForm
 
@@ -29,19 +30,21 @@ def accept_quiet_row(row: Any) -> str:
         numbers = np.asarray(row, dtype=np.float64)
     except (TypeError, ValueError):
         raise WrongForm(
-            "`row` should be a list of four numbers, such as [2, -1, 3, 0.5]."
+            _("`row` should be a list of four numbers, such as [2, -1, 3, 0.5].")
         ) from None
     if numbers.shape != (4,) or not np.isfinite(numbers).all():
-        raise WrongForm("`row` should be a list of four finite numbers, such as [2, -1, 3, 0.5].")
+        raise WrongForm(
+            _("`row` should be a list of four finite numbers, such as [2, -1, 3, 0.5].")
+        )
     mean_square = float((numbers**2).mean())
     if mean_square == 0:
-        return "On a row of zeros both results are 0, so it tells nothing about `y`."
+        return _("On a row of zeros both results are 0, so it tells nothing about `y`.")
     factor = math.sqrt(mean_square + _EPS) / (math.sqrt(mean_square) + _EPS)
     if factor < 2:
-        return (
-            f"The rms of your row is {math.sqrt(mean_square):.3g}. There the two results differ by"
-            f" a factor of {factor:.5g}."
-        )
+        return _(
+            "The rms of your row is {rms:.3g}. There the two results differ by a factor of"
+            " {factor:.5g}."
+        ).format(rms=math.sqrt(mean_square), factor=factor)
     return ""
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.steps.step import In, Out, Slip, Step, Try, WrongForm
 
 _SMALL = np.array([[0.25, -1.0, 0.5, 0.75, -0.5], [1.5, -0.25, 0.0, 0.25, -1.5]])
@@ -44,18 +45,20 @@ def _is_half(value: Any) -> str:
     try:
         kappa = float(value)
     except (TypeError, ValueError):
-        raise WrongForm(f"kappa has to be a number, and is {value!r}.") from None
+        raise WrongForm(
+            _("`kappa` has to be a number, and is {value!r}.").format(value=value)
+        ) from None
     if abs(kappa - 64) < 1:
         return ""
     if abs(kappa - 4096) < 5:
-        return (
-            "4096 is the square of kappa, 2.0**-12 / u. (It is also the kappa at which all 24"
-            " digits are gone.)"
+        return _(
+            "4096 is the square of kappa, 2.0**-12 / u. It is also the kappa at which all 24 digits"
+            " are gone."
         )
-    return (
-        f"With kappa = {kappa:g}, u * kappa**2 is {2.0**-24 * kappa**2:.3g}. It has to be 2.0**-12,"
-        f" which is {2.0**-12:.3g}."
-    )
+    return _(
+        "With kappa = {kappa:g}, u * kappa**2 is {product:.3g}. It has to be 2.0**-12, which is"
+        " {wanted:.3g}."
+    ).format(kappa=kappa, product=2.0**-24 * kappa**2, wanted=2.0**-12)
 
 
 STEPS = (

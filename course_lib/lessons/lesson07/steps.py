@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
 from course_lib.lessons.steps.step import Slip, Step, WrongForm
 
 _EPS = 1e-5
@@ -24,13 +26,18 @@ def accept_length(columns: Any) -> str:
     """Return why the page's kernel is right on rows of this many columns; "" if it is wrong
     there."""
     if isinstance(columns, bool) or not isinstance(columns, int) or not 1 <= columns <= _COLUMNS:
-        raise WrongForm(f"N has to be a whole number from 1 to {_COLUMNS}.")
+        raise WrongForm(
+            _("N has to be a whole number from 1 to {largest}.").format(largest=_COLUMNS)
+        )
     if columns > _BLOCK:
         return ""
     past = _BLOCK - columns
-    return f"There the kernel is right: {past} of its {_BLOCK} lanes lie past the end, and add nothing to either sum." if past else (  # noqa: E501
-        "There the kernel is right: each lane has a column, and each column a lane."
-    )  # fmt: skip
+    if past:
+        return _(
+            "There the kernel is right: {past} of its {lanes} lanes lie past the end, and add"
+            " nothing to either sum."
+        ).format(past=past, lanes=_BLOCK)
+    return _("There the kernel is right: each lane has a column, and each column a lane.")
 
 
 def accept_layout(x: Any) -> str:
@@ -43,8 +50,10 @@ def accept_layout(x: Any) -> str:
         or not x.isfinite().all()
     ):
         raise WrongForm(
-            "`x` should be a tensor of three rows and four columns, of finite floating-point"
-            " numbers."
+            _(
+                "`x` should be a tensor of three rows and four columns, of finite floating-point"
+                " numbers."
+            )
         )
     (M, N), stride = _SHAPE, x.stride(0)
     memory = np.full(M * max(N, stride) + N, np.nan)
@@ -58,10 +67,10 @@ def accept_layout(x: Any) -> str:
     right = np.array([_normalise(row) for row in x])
     if not np.allclose(memory[: M * N].reshape(M, N), right, atol=1e-3):
         return ""
-    return (
-        f"The rows of this `x` begin {stride} elements apart, as those of `y` do, and there the"
+    return _(
+        "The rows of this `x` begin {stride} elements apart, as those of `y` do, and there the"
         " kernel is right."
-    )
+    ).format(stride=stride)
 
 
 def _has_column_stride(x: torch.Tensor) -> bool:
@@ -79,10 +88,12 @@ def accept_row(row: Any) -> str:
     try:
         numbers = np.asarray(row, dtype=np.float64)
     except (TypeError, ValueError):
-        raise WrongForm("`row` should be a list of eight numbers.") from None
+        raise WrongForm(_("`row` should be a list of eight numbers.")) from None
     if numbers.shape != (_BLOCK,) or not (np.abs(numbers) <= _MAX_HALF).all():
         raise WrongForm(
-            f"`row` should be a list of eight numbers, each between -{_MAX_HALF} and {_MAX_HALF}."
+            _(
+                "`row` should be a list of eight numbers, each between -{largest} and {largest}."
+            ).format(largest=_MAX_HALF)
         )
     half = numbers.astype(np.float16)
     off = _find_error(half, _sum_half(half))
@@ -90,14 +101,16 @@ def accept_row(row: Any) -> str:
         return ""
     with np.errstate(over="ignore", invalid="ignore"):
         in_order = np.add.accumulate(half)[-1]
-    tree = (
-        " From left to right the sum would fail; but a tree adds it up (lesson 06), lane i and lane"
+    tree = _(
+        "From left to right the sum would fail; but a tree adds it up (lesson 06), lane i and lane"
         " i + 4 first, and there the large numbers meet their opposites."
     )
     fails_in_order = not _find_error(half, in_order) <= _MAX_ERROR
-    return (
-        f"There the kernel loses little: no element of `y` is off by more than {off:.1g}."
-        f"{tree if fails_in_order else ''}"
+    return join_sentences(
+        _(
+            "There the kernel loses little: no element of `y` is off by more than {error:.1g}."
+        ).format(error=off),
+        tree if fails_in_order else "",
     )
 
 
@@ -126,19 +139,28 @@ def accept_shape(shape: Any) -> str:
     sizes = tuple(shape) if isinstance(shape, tuple | list) else ()
     if len(sizes) != 2 or not all(type(size) is int and size >= 1 for size in sizes):
         raise WrongForm(
-            "`shape` should be two whole numbers above 0, rows and columns, such as (4096, 8192)."
+            _(
+                "`shape` should be two whole numbers above 0, rows and columns, such as"
+                " (4096, 8192)."
+            )
         )
     M, N = sizes
     if N > _MAX_COLUMNS:
-        raise WrongForm(f"A row may have {_MAX_COLUMNS:,} columns at most.")
+        raise WrongForm(
+            _("A row may have {largest:,} columns at most.").format(largest=_MAX_COLUMNS)
+        )
     if 2 * M * N > _H100_BYTES:
-        raise WrongForm(f"In fp16 this matrix has {2 * M * N / 1e9:,.0f} GB, and the H100 has 80.")
+        raise WrongForm(
+            _("In fp16 this matrix has {size:,.0f} GB, and the H100 has 80.").format(
+                size=2 * M * N / 1e9
+            )
+        )
     if (M - 1) * N > _MAX_INT:
         return ""
-    return (
-        f"Its last row begins at element {(M - 1) * N:,}. The largest number of 32 bits with a sign"
-        f" is {_MAX_INT:,}."
-    )
+    return _(
+        "Its last row begins at element {first:,}. The largest number of 32 bits with a sign is"
+        " {largest:,}."
+    ).format(first=(M - 1) * N, largest=_MAX_INT)
 
 
 STEPS = (

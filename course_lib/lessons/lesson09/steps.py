@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.steps.step import In, Out, Slip, Step, Try, WrongForm
 from course_lib.norms import reference
 
@@ -25,17 +26,17 @@ def _accept_sweeps(sweeps: Any) -> str:
     try:
         unfused, fused = sweeps
     except (TypeError, ValueError):
-        raise WrongForm("sweeps has to be two numbers.") from None
+        raise WrongForm(_("`sweeps` has to be two numbers.")) from None
     if unfused != 8:
-        return (
-            f"Three kernels do not make {unfused} sweeps. Write down for each of them which"
-            " matrices it reads and which it writes, y too."
-        )
+        return _(
+            "Three kernels do not make {sweeps} sweeps. Write down for each of them which matrices"
+            " it reads and which it writes, y too."
+        ).format(sweeps=unfused)
     if fused != 5:
-        return (
-            f"One kernel does not make {fused} sweeps. Which matrices does it have to read? Which"
+        return _(
+            "One kernel does not make {sweeps} sweeps. Which matrices does it have to read? Which"
             " two are kept? What happens to y?"
-        )
+        ).format(sweeps=fused)
     return ""
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.steps.step import In, Slip, Step, Try, WrongForm
 from course_lib.norms import reference
 
@@ -38,33 +39,31 @@ def _accept_weights(value: Any) -> str:
     try:
         numbers = np.asarray(value, dtype=np.float64).ravel()
     except (TypeError, ValueError):
-        raise WrongForm("dw has to be four numbers.") from None
+        raise WrongForm(_("`dw` has to be four numbers.")) from None
     slips = {
-        (3.0, 3, 1, 3): "That is db: each dy alone. A unit of w[i] moves y by xhat, not by 1.",
-        (-4.0, 2): (
+        (3.0, 3, 1, 3): _("That is db: each dy alone. A unit of w[i] moves y by xhat, not by 1."),
+        (-4.0, 2): _(
             "You added up along the rows. There is one number for each w, and each w has its own"
             " column."
         ),
-        (
-            10.0,
-            -2,
-            2,
-            -10,
-        ): "In that sum every dy of a row takes part. w[i] stands in column i only.",
-        (1.0, -2, 0, -3): "That is row 0 alone. Row 1 uses the same w.",
-        (2.0, 1, -1, 0): "That is row 1 alone. Row 0 uses the same w.",
+        (10.0, -2, 2, -10): _(
+            "In that sum every dy of a row takes part. w[i] stands in column i only."
+        ),
+        (1.0, -2, 0, -3): _("That is row 0 alone. Row 1 uses the same w."),
+        (2.0, 1, -1, 0): _("That is row 1 alone. Row 0 uses the same w."),
     }
     if len(numbers) == 4 and numbers.tolist() == [3, -1, -1, -3]:
         return ""
     if tuple(numbers.tolist()) in slips:
         return slips[tuple(numbers.tolist())]
     if len(numbers) != 4:
-        return f"dw needs four numbers, one for each w; there are {len(numbers)}."
+        return _("`dw` needs four numbers, one for each w; there are {count}.").format(
+            count=len(numbers)
+        )
     wrong = next(i for i in range(4) if numbers[i] != [3, -1, -1, -3][i])
-    return (
-        f"dw[{wrong}] is not {numbers[wrong]:g}. w[{wrong}] stands in y[0, {wrong}] and in y[1,"
-        f" {wrong}]."
-    )
+    return _(
+        "dw[{column}] is not {value:g}. w[{column}] stands in y[0, {column}] and in y[1, {column}]."
+    ).format(column=wrong, value=numbers[wrong])
 
 
 STEPS = (

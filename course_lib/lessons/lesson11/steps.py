@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.steps.step import In, Out, Slip, Step, Try, WrongForm
 from course_lib.norms import reference
 
@@ -20,28 +21,28 @@ _DY = np.array([[0.5, 1, -1, 2, 1], [1, 1, 0, 3, -2], [2, -1, 1, 0.5, 1]])
 def _accept_missing(value: Any) -> str:
     """Return why these are not the two missing numbers; "" if they are."""
     if not isinstance(value, dict) or set(value) != {"c1", "c2"}:
-        raise WrongForm('missing has to be a dict with the keys "c1" and "c2".')
+        raise WrongForm(_('`missing` has to be a dict with the keys "c1" and "c2".'))
     try:
         c1, c2 = (float(value[key]) for key in ("c1", "c2"))
     except (TypeError, ValueError):
-        raise WrongForm("c1 and c2 have to be numbers.") from None
+        raise WrongForm(_("c1 and c2 have to be numbers.")) from None
     if abs(c1 - 0.6) < 1e-3 and abs(c2 - 0.4) < 1e-3:
         return ""
     if abs(c1 - 0.3) < 1e-3 and abs(c2 - 0.2) < 1e-3:
-        return "Those are the slope and the height. Both have rstd in them."
+        return _("Those are the slope and the height. Both have rstd in them.")
     if abs(c1 - 0.4) < 1e-3 and abs(c2 - 0.6) < 1e-3:
-        return "The two are exchanged. Which of them is multiplied by xhat?"
+        return _("The two are exchanged. Which of them is multiplied by xhat?")
     if abs(c2 - 0.4) < 1e-3:
-        return (
+        return _(
             "c2 is right. c1 is not: from the first column to the last xhat rises by 2.8. By how"
             " much does the error rise?"
         )
     if abs(c1 - 0.6) < 1e-3:
-        return (
+        return _(
             "c1 is right. c2 is not: what is the error where xhat is 0, halfway between the two"
             " columns in the middle?"
         )
-    return (
+    return _(
         "Neither is right. The error is (c2 + c1 * xhat) * rstd: read its height at xhat = 0, and"
         " its slope."
     )

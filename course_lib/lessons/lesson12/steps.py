@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.steps.step import In, Out, Slip, Step, Try, WrongForm
 
 _PARTS = (1, 10, 100, 1000)
@@ -30,15 +31,19 @@ def _find_fault(order: Any) -> str:
         programs = [int(program) for program in order]
     except (TypeError, ValueError):
         raise WrongForm(
-            "`order` has to be a list of programs' numbers, such as [0, 0, 1, 1, 2, 2, 3, 3]."
+            _("`order` has to be a list of programs' numbers, such as [0, 0, 1, 1, 2, 2, 3, 3].")
         ) from None
     if sorted(programs) != [0, 0, 1, 1, 2, 2, 3, 3]:
         raise WrongForm(
-            "each of the programs 0 to 3 has to appear twice, once for its load and once for its"
-            f" store; yours is {programs}."
+            _(
+                "each of the programs 0 to 3 has to appear twice, once for its load and once for"
+                " its store; yours is {programs}."
+            ).format(programs=programs)
         )
     total = find_total(programs)
-    return "" if total == 1010 else f"this order leaves {total}, and 1010 is wanted."
+    if total == 1010:
+        return ""
+    return _("this order leaves {total}, and 1010 is wanted.").format(total=total)
 
 
 STEPS = (

@@ -7,29 +7,35 @@ from typing import Any
 
 import numpy as np
 
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
 from course_lib.lessons.steps.step import In, Slip, Step, Try, WrongForm
 
 
 def _accept_returned(returned: Any) -> str:
     if not isinstance(returned, (list, tuple)):
         raise WrongForm(
-            "`returned` is a list of what backward returns, one entry for each argument of forward."
+            _(
+                "`returned` is a list of what backward returns, one entry for each argument of"
+                " forward."
+            )
         )
     if len(returned) != 4:
-        return (
-            "forward has four arguments behind ctx: x, w, b and eps. backward returns"
-            f" {len(returned)} here."
-        )
+        return _(
+            "`forward` has four arguments behind `ctx`: x, w, b and eps. `backward` returns {count}"
+            " here."
+        ).format(count=len(returned))
     gradients = {"x": "dx", "w": None, "b": None, "eps": None}
     for (name, right), answer in zip(gradients.items(), returned, strict=True):
         if answer != right:
             why = {
-                "x": "x is the first argument, and somebody waits for its gradient",
-                "w": "w is frozen: nobody asked for its gradient",
-                "b": "b is None in this call, and a gradient for None is an error",
-                "eps": "eps is a number, and a number has no gradient",
+                "x": _("x is the first argument, and somebody waits for its gradient."),
+                "w": _("w is frozen: nobody asked for its gradient."),
+                "b": _("b is None in this call, and a gradient for None is an error."),
+                "eps": _("eps is a number, and a number has no gradient."),
             }[name]
-            return f"In the place of {name} stands {answer!r}, but {why}."
+            wrong = _("In the place of {name} stands {value!r}.").format(name=name, value=answer)
+            return join_sentences(wrong, why)
     return ""
 
 

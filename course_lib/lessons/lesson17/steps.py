@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from course_lib.base.translation import gettext as _
 from course_lib.lessons.steps.step import In, Slip, Step, Try, WrongForm
 from course_lib.norms import specimens
 
@@ -20,17 +21,21 @@ def _accept_row(row: Any) -> str:
     try:
         x = torch.tensor([[float(number) for number in row]])
     except (TypeError, ValueError):
-        raise WrongForm("`row` has to be a list of four numbers.") from None
+        raise WrongForm(_("`row` has to be a list of four numbers.")) from None
     if x.numel() != 4 or not x.isfinite().all() or x.abs().max() > _LARGEST:
-        raise WrongForm(f"`row` has to be four numbers between -{_LARGEST:,} and {_LARGEST:,}.")
+        raise WrongForm(
+            _("`row` has to be four numbers between -{largest:,} and {largest:,}.").format(
+                largest=_LARGEST
+            )
+        )
     ones, zeros = torch.ones(4), torch.zeros(4)
     right = specimens.make_plain("right", backward=False)(x, ones, zeros, 1e-5)
     wrong = specimens.make_plain("one pass", backward=False)(x, ones, zeros, 1e-5)
     error = (wrong - right).abs().max().item()
-    return (
-        f"for this row y is off by {error:.1g}, and more than 0.5 is wanted."
-        if error <= 0.5
-        else ""
+    if not error <= 0.5:  # NaN is far off, too
+        return ""
+    return _("for this row y is off by {error:.1g}, and more than 0.5 is wanted.").format(
+        error=error
     )
 
 
@@ -38,19 +43,19 @@ def _accept_shape(shape: Any) -> str:
     try:
         M, N = (int(size) for size in shape)
     except (TypeError, ValueError):
-        raise WrongForm("`shape` has to be two numbers, M and N.") from None
+        raise WrongForm(_("`shape` has to be two numbers, M and N.")) from None
     if M < 1 or N < 1 or M * N > _MOST_ELEMENTS:
         raise WrongForm(
-            f"M and N have to be 1 or more, and M * N at most {_MOST_ELEMENTS:,}, so that the"
-            " course can try it."
+            _(
+                "M and N have to be 1 or more, and M * N at most {largest:,}, so that the course"
+                " can try it."
+            ).format(largest=_MOST_ELEMENTS)
         )
     add = specimens.make_plain("partials of a large batch, floor", backward=True)
     db = add(torch.ones(M, N), torch.randn(M, N), torch.ones(N), 1e-5)[2]
-    return (
-        f"for this shape db is {M} everywhere, as it should be: no row is lost."
-        if bool((db == M).all())
-        else ""
-    )
+    if not bool((db == M).all()):
+        return ""
+    return _("for this shape db is {M} everywhere, as it should be: no row is lost.").format(M=M)
 
 
 def _add_squares(row: torch.Tensor, sums: int) -> torch.Tensor:
@@ -69,19 +74,20 @@ def _accept_whole_row(row: Any) -> str:
     except (TypeError, ValueError):
         numbers = []
     if len(numbers) != _COLUMNS:
-        raise WrongForm(f"`whole_row` has to be a list of {_COLUMNS} numbers.")
+        raise WrongForm(
+            _("`whole_row` has to be a list of {count} numbers.").format(count=_COLUMNS)
+        )
     if not all(0 <= number <= 5000 and number.is_integer() for number in numbers):
-        raise WrongForm("`whole_row` has to hold whole numbers between 0 and 5000.")
+        raise WrongForm(_("`whole_row` has to hold whole numbers between 0 and 5000."))
     alone, beside_299 = (
         torch.rsqrt(_add_squares(torch.tensor(numbers), sums) / _COLUMNS + 1e-5)
         for sums in (1024, 256)
     )
-    return (
-        f"rstd of this row is {alone:.9g} with 1024 running sums and with 256: the bits are the"
-        " same."
-        if alone == beside_299
-        else ""
-    )
+    if alone != beside_299:
+        return ""
+    return _(
+        "rstd of this row is {rstd:.9g} with 1024 running sums and with 256: the bits are the same."
+    ).format(rstd=alone)
 
 
 def _try_near(description: str, actual: list[float], expected: list[float], near: bool) -> Try:

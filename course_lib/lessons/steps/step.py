@@ -237,8 +237,9 @@ class Step:
         return self.id[:2]
 
     def translate(self, translate: Translate) -> Step:
-        """Return the step with its words in another language, but for what ``accepts`` says and
-        what the tries are called."""
+        """Return the step with its words in another language. What ``accepts`` says is translated
+        where it is said."""
+        tries = tuple(replace(attempt, what=translate(attempt.what)) for attempt in self.tries)
         slips = tuple(
             replace(
                 slip,
@@ -252,6 +253,7 @@ class Step:
             self,
             question=translate(self.question),
             debrief=translate(self.debrief),
+            tries=tries,
             slips=slips,
             other_debrief=None
             if other_debrief is None
