@@ -24,18 +24,22 @@ def recall(lesson: str) -> Recall:
 
     Raises: CourseError if no earlier lesson has a question to ask again.
     """
-    return Recall(lesson)
+    return Recall(lesson, progress.read_predictions(), progress.read_recalled())
 
 
 class Recall(ipywidgets.VBox):
-    """The questions of :func:`recall`, one below the other."""
+    """The questions of :func:`recall`, one below the other, as :func:`choose_questions` chooses
+    them."""
 
-    def __init__(self, lesson: str) -> None:
+    def __init__(
+        self,
+        lesson: str,
+        predictions: Mapping[str, progress.Prediction],
+        recalled: Mapping[str, progress.Prediction],
+    ) -> None:
         self.asked = [
-            Recalled(lesson, question)
-            for question in choose_questions(
-                lesson, progress.read_predictions(), progress.read_recalled()
-            )
+            Recalled(lesson, question, predictions.get(question.id))
+            for question in choose_questions(lesson, predictions, recalled)
         ]
         super().__init__(self.asked)
 
@@ -52,10 +56,14 @@ class Recall(ipywidgets.VBox):
 
 class Recalled(Predict):
     """One question of an earlier lesson. Its answer is kept apart from the prediction, which stays
-    as it was made."""
+    as it was made.
 
-    def __init__(self, lesson: str, question: Question) -> None:
-        self._lesson = lesson
+    Args:
+        before: what the learner predicted in the earlier lesson.
+    """
+
+    def __init__(self, lesson: str, question: Question, before: progress.Prediction | None) -> None:
+        self._lesson, self._before = lesson, before
         super().__init__(replace(question, question=question.recall))
 
     def _choose_words(self) -> tuple[str, str, str, str]:
@@ -73,7 +81,7 @@ class Recalled(Predict):
         progress.note_recalled(self._lesson, self.question.id, prediction, surprised=surprised)
 
     def _write_asked(self, more: str = "") -> str:
-        before = progress.read_predictions().get(self.question.id)
+        before = self._before
         words = (
             _("From lesson {lesson}, where you said {said}.")
             if before and before.surprised

@@ -94,6 +94,15 @@ def step(step_id: str) -> None:
     display(check_cell(lesson_step, text, frame.f_globals))
 
 
+def show_unsolved(step_id: str) -> StepOutcome:
+    """Return the output of a step whose cell is as the course wrote it.
+
+    Raises: CourseError if there is no such step.
+    """
+    lesson_step = steps.find(step_id)
+    return _write(lesson_step, Verdict(step_id, NOT_ATTEMPTED, "not_attempted", ""), "")
+
+
 def _read_cell(file: str) -> str:
     """Return the text of the running cell; ``file`` is the file name of its code. Return "" outside
     of a notebook."""

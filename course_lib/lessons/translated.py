@@ -1,10 +1,11 @@
-"""The lessons in the chosen language, made from the built notebooks: text cells, comments,
-predictions and tasks are translated."""
+"""The lessons in the chosen language, made from the built notebooks: text cells, comments, and what
+a lesson shows of questions, steps, tasks and pictures before it is run are translated."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -14,14 +15,35 @@ import nbformat
 
 from course_lib.base import paths
 from course_lib.base.files import keep_copy, write_atomic
-from course_lib.base.translation import choose_language, translate, translate_markdown
+from course_lib.base.translation import (
+    choose_language,
+    gettext,
+    translate,
+    translate_filled,
+    translate_markdown,
+)
 from course_lib.catalog.comments import translate_comments
+from course_lib.lessons.hunt_panel import offer_hunt
 from course_lib.lessons.kit.output import read_picture
 from course_lib.lessons.panel import exercise
-from course_lib.lessons.prediction import predict
+from course_lib.lessons.prediction import predict, review_predictions
+from course_lib.lessons.recalling import Recall
+from course_lib.lessons.stepping import show_unsolved
 
 _WRITTEN = "course_text"  # metadata of a notebook: the texts of its cells as the course wrote them
-_STILL = re.compile(r'^(predict|exercise)\("([^"]+)"\)', re.MULTILINE)
+# what shows a box before its cell is run, by the function that the cell calls
+_BOXES: dict[str, Callable[[str], Any]] = {
+    "predict": predict,
+    "exercise": exercise,
+    "step": show_unsolved,
+    "recall": lambda lesson: Recall(lesson, {}, {}),
+    "offer_hunt": offer_hunt,
+    "review_predictions": review_predictions,
+}
+_CALL = re.compile(rf'^({"|".join(_BOXES)})\("([^"]+)"\)', re.MULTILINE)
+_BOX = "course-box"  # the class of the box, in the HTML of an output
+_INVITATION = re.compile(r"<p><em>([^<]+)</em></p>")  # in the place of controls that need Python
+_COURSE_SAYS = re.compile(r"^course: .+$", re.MULTILINE)  # a printed line of the course itself
 _IMAGE = re.compile(r"\]\(images/")
 
 
@@ -53,8 +75,8 @@ def write_lessons(home: Path) -> Path:
 
 
 def translate_notebook(notebook: dict[str, Any], catalog: str) -> None:
-    """Translate the text cells of a built notebook, the comments of its code, and what it shows of
-    questions and tasks, in place."""
+    """Translate the text cells of a built notebook, the comments of its code, and what it shows
+    before it is run, in place."""
     _translate_cells(notebook, catalog, "images/")
     _renew_stills(notebook)
 
@@ -80,21 +102,30 @@ def _translate_cells(notebook: dict[str, Any], catalog: str, images: str) -> Non
 
 
 def _renew_stills(notebook: dict[str, Any]) -> None:
-    """Show questions, tasks and pictures in the chosen language. This takes seconds for all lessons
-    together."""
+    """Show boxes, pictures and the course's own lines in the chosen language. This takes seconds
+    for all lessons together."""
     for cell in notebook["cells"]:
-        if called := _STILL.findall("".join(cell["source"])) if cell["cell_type"] == "code" else []:
+        if called := _CALL.findall("".join(cell["source"])) if cell["cell_type"] == "code" else []:
             name, identifier = called[-1]
-            still_outputs = (predict if name == "predict" else exercise)(
-                identifier
-            )._repr_mimebundle_()
-            still = {kind: text for kind, text in still_outputs.items() if kind.startswith("text/")}
-            cell["outputs"] = [
-                nbformat.from_dict({"output_type": "display_data", "data": still, "metadata": {}})
-            ]
+            shown = _BOXES[name](identifier)._repr_mimebundle_()
+            still = {kind: text for kind, text in shown.items() if kind.startswith("text/")}
+            others = [output for output in cell["outputs"] if _BOX not in _read_html(output)]
+            box = {"output_type": "display_data", "data": still, "metadata": {}}
+            cell["outputs"] = [*others, nbformat.from_dict(box)]
         for output in cell.get("outputs", []):
-            if picture := read_picture("".join(output.get("data", {}).get("text/html", ""))):
+            if picture := read_picture(_read_html(output)):
                 output["data"] |= picture._repr_mimebundle_()
+            elif invitation := _INVITATION.fullmatch(_read_html(output)):
+                words = gettext(invitation[1])
+                output["data"] |= {"text/html": f"<p><em>{words}</em></p>", "text/plain": words}
+            elif output["output_type"] == "stream":
+                output["text"] = _COURSE_SAYS.sub(
+                    lambda line: translate_filled(line[0], "interface"), "".join(output["text"])
+                )
+
+
+def _read_html(output: dict[str, Any]) -> str:
+    return "".join(output.get("data", {}).get("text/html", ""))
 
 
 def _list_cells(notebook: dict[str, Any]) -> list[str]:

@@ -4,12 +4,15 @@ parts stay as they are."""
 from __future__ import annotations
 
 import ast
+import html
 import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
+from english import find_english
 
 from course_lib.base import paths
 
@@ -70,11 +73,30 @@ def test_text_steps_questions_and_tasks_are_translated(home):
     assert "# YOUR CODE" in step and any("\u4e00" <= letter <= "\u9fff" for letter in step)
     for call in ("predict(", "exercise("):
         shown = next(
-            cell["outputs"][0]["data"]["text/html"]
+            cell["outputs"][-1]["data"]["text/html"]
             for cell in cells
             if source(cell).startswith(call) or f"\n{call}" in source(cell)
         )
         assert "运行这个单元格" in shown and "Run this cell" not in shown
+
+
+def test_what_a_lesson_shows_before_it_is_run_is_translated(home):
+    """Boxes of questions, steps, tasks, hunts and reviews, and the lines that the course prints."""
+    boxes = 0
+    for file in sorted((home / "notebooks" / "zh_CN").glob("*.ipynb")):
+        for output in (
+            output for cell in read(file)["cells"] for output in cell.get("outputs", [])
+        ):
+            markup = "".join(output.get("data", {}).get("text/html", ""))
+            shown = re.findall("(?m)^course: .+$", "".join(output.get("text", "")))
+            if 'class="course-box' in markup or markup.startswith("<p><em>"):
+                words = re.sub("(?s)<style>.*?</style>|<code>.*?</code>|<[^>]+>", "|", markup)
+                shown.append(html.unescape(words))
+            boxes += len(shown)
+            for text in shown:
+                assert re.search("[\u4e00-\u9fff]", text), (file.name, text)
+                assert find_english(text.replace("ROWS x BLOCK", "")) == [], file.name
+    assert boxes > 200
 
 
 def test_images_are_one_folder_up(home):

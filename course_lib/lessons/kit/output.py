@@ -36,6 +36,7 @@ _VALUE = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}")
 _ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 _WRITTEN = re.compile(r'<div data-picture="(?P<name>\w+)-[0-9a-f]+"[^>]*><p>(?P<alt>[^<]*)</p>')
 _WORD = re.compile(r"[\w.-]*")  # of data: it may name a state or a colour
+_EXERCISE = re.compile(r"(\d\d)[a-e] (.+)")  # of data: an exercise's id, and its title
 _CALL = ", picture, "  # of what make_html writes: behind it stands the data
 _IMPORT = re.compile(r"^import [^;]*;\n", re.MULTILINE)
 _EXPORT = re.compile(r"^export (?:default )?", re.MULTILINE)
@@ -151,7 +152,14 @@ def _translate(data: Any, keys: frozenset[str], *, is_shown: bool = False) -> An
         return [_translate(part, keys) for part in data]
     if not isinstance(data, str) or data in keys or (not is_shown and _WORD.fullmatch(data)):
         return data
-    return "\n".join(translate_filled(line, "interface") for line in data.split("\n"))
+    return "\n".join(map(_translate_line, data.split("\n")))
+
+
+def _translate_line(line: str) -> str:
+    if (exercise := _EXERCISE.fullmatch(line)) is None:
+        return translate_filled(line, "interface")
+    lesson, title = exercise.groups()
+    return line.removesuffix(title) + translate(title, f"lesson{lesson}")
 
 
 def _list_keys(data: Any) -> Iterator[str]:

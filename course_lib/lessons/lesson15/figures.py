@@ -74,9 +74,17 @@ def show_published() -> MovingPicture:
         ),
         alt=_(
             "GB/s of a LayerNorm backward pass by row length. The tutorial's kernels climb from"
-            " {first.triton:g} at N = {first.N} to {highest.triton:g} at {highest.N}, drop, and"
-            " climb to {last.triton:g} at {last.N}. PyTorch stays at 372 to 542. {source}."
-        ).format(first=first_line, highest=highest, last=last_line, source=source),
+            " {first} at N = {first_N} to {highest} at {highest_N}, drop, and climb to {last} at"
+            " {last_N}. PyTorch stays at 372 to 542. {source}."
+        ).format(
+            first=f"{first_line.triton:g}",
+            first_N=first_line.N,
+            highest=f"{highest.triton:g}",
+            highest_N=highest.N,
+            last=f"{last_line.triton:g}",
+            last_N=last_line.N,
+            source=source,
+        ),
     )
 
 
