@@ -97,12 +97,7 @@ def explore(
     """
     constexprs = dict(constexprs or {})
     start_size = constexprs.get(block, 1)
-    around = (
-        {start_size, *(start_size * 2**k for k in (-2, -1, 1, 2) if start_size * 2**k >= 16)}
-        if block in constexprs
-        else {1}
-    )
-    sizes = tuple(blocks) if blocks and block in constexprs else tuple(sorted(around))
+    sizes = _list_sizes(start_size, blocks) if block in constexprs else (1,)
     _within(block, start_size, sizes)
     takes_block = callable(arguments) and len(inspect.signature(arguments).parameters) > 1
 
@@ -133,6 +128,14 @@ def explore(
             options=DTYPES, value=DTYPES[0], description="dtype"
         )
     return _make([Subject(name, lambda: kernel, launch, words)], controls, num_warps)
+
+
+def _list_sizes(start_size: int, blocks: Sequence[int] | None) -> tuple[int, ...]:
+    """Return the block sizes to choose from: ``blocks``, or powers of two around the first size."""
+    if blocks:
+        return tuple(blocks)
+    around = (start_size // 4, start_size // 2, start_size * 2, start_size * 4)
+    return tuple(sorted({start_size, *(size for size in around if size >= 16)}))
 
 
 def _make(
