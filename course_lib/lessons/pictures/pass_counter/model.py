@@ -333,15 +333,21 @@ def _count(algorithm: str, N: int, block: int) -> Count:
                 yield number, access.program == 0, named, code
 
     used = {name for launch in launches for name in launch.tensors}
-    sizes = {name: tensors[name].nbytes for name in used if tensors[name].ndim == 2}
+    sizes = _measure_matrices({name: tensors[name] for name in used})
     return _gather(algorithm, N, sizes, list_accesses())
 
 
+def _measure_matrices(tensors: Mapping[str, Tensor]) -> dict[str, int]:
+    """Return the bytes of each tensor with two dimensions."""
+    return {
+        name: tensor.numel() * tensor.element_size()
+        for name, tensor in tensors.items()
+        if tensor.ndim == 2
+    }
+
+
 def _gather(
-    algorithm: str,
-    N: int,
-    sizes: Mapping[str, int],
-    accesses: Iterable[tuple[int, bool, Any, str]],
+    algorithm: str, N: int, sizes: Mapping[str, int], accesses: Iterable[tuple[int, bool, Any, str]]
 ) -> Count:
     """Make one MatrixSweep for each line of a kernel that loads or stores a matrix, in the order in
     which program 0 reaches it.
@@ -390,13 +396,12 @@ def count_own(exercise_id: str, N: int) -> Count:
     if recording.fault:
         words = _("your kernel of {exercise} could not be counted. {fault}")
         raise CourseError(words.format(exercise=exercise_id, fault=recording.fault))
-    sizes = {name: tensor.nbytes for name, tensor in tensors.items() if tensor.ndim == 2}
     accesses = (
         (0, access.program == 0, access, recording.source.get(access.line or 0, "").strip())
         for access in recording.accesses
         if access.tensor not in ("w", "b")
     )
-    return _gather(exercise_id, N, sizes, accesses)
+    return _gather(exercise_id, N, _measure_matrices(tensors), accesses)
 
 
 def make_data(algorithm: str, M: int, N: int, dtype: str, exercise_id: str = "") -> dict[str, Any]:
