@@ -144,23 +144,11 @@ def import_fault(error: BaseException) -> EnvironmentFault | None:
                 shadowing=_name_shadow(name, file),
             )
         )
-    foreign = [
-        (frame.filename, frame.lineno)
-        for frame in traceback.extract_tb(error.__traceback__)
-        if frame.name == "<module>"
-        and not frame.filename.startswith("<")
-        and not _is_ours(frame.filename)
-    ]
-    if isinstance(error, SyntaxError) and error.filename and not _is_ours(error.filename):
-        foreign.append((error.filename, error.lineno))
+    foreign = _list_foreign_lines(error)
     if not foreign:
-        if (
-            isinstance(error, ModuleNotFoundError)
-            and error.name
-            and error.name.split(".")[0] != "course_lib"
-        ):
-            return missing_package(error.name.split(".")[0])
-        return None
+        name = error.name if isinstance(error, ModuleNotFoundError) else None
+        package = (name or "course_lib").split(".")[0]
+        return None if package == "course_lib" else missing_package(package)
     strange = next((file for file, _ in foreign if not _is_installed(file)), None)
     imported, (file, line) = _package_of(strange or foreign[0][0]), foreign[-1]
     first_line = (str(error).strip().splitlines() or [""])[0]
@@ -174,6 +162,21 @@ def import_fault(error: BaseException) -> EnvironmentFault | None:
     return EnvironmentFault(
         f"{problem} {_name_shadow(imported, strange) if strange else install_again()}"
     )
+
+
+def _list_foreign_lines(error: BaseException) -> list[tuple[str, int | None]]:
+    """Return file and line of each module outside the course that was being imported when ``error``
+    was raised."""
+    foreign: list[tuple[str, int | None]] = [
+        (frame.filename, frame.lineno)
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.name == "<module>"
+        and not frame.filename.startswith("<")
+        and not _is_ours(frame.filename)
+    ]
+    if isinstance(error, SyntaxError) and error.filename and not _is_ours(error.filename):
+        foreign.append((error.filename, error.lineno))
+    return foreign
 
 
 def _find_shadow() -> tuple[str, str] | None:

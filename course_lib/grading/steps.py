@@ -161,11 +161,24 @@ def _check(task: Task, text: str, plans: list[Plan], mode: str) -> Verdict:
             _("The cell is as the course wrote it."),
             mode=mode,
         )
-    limits = _limit_case(mode)
-    verdict, judged = grade_tries(step, text, kernels, plans, mode, limits)
+    verdict, judged = grade_tries(step, text, kernels, plans, mode, _limit_case(mode))
     if verdict.status != FAIL or verdict.cause == "would_not_compile":
         return verdict
-    slip = _find_slip(task, kernels, judged, plans, mode, limits)
+    return _explain_failure(verdict, judged, task, text, kernels, plans, mode)
+
+
+def _explain_failure(
+    verdict: Verdict,
+    judged: list[Judged],
+    task: Task,
+    text: str,
+    kernels: Kernels,
+    plans: list[Plan],
+    mode: str,
+) -> Verdict:
+    """Return the verdict with the line and the question of a known slip that does the same; of the
+    step, if there is none."""
+    slip = _find_slip(task, kernels, judged, plans, mode, _limit_case(mode))
     ran_into = any(j.fault or j.raised for j in judged)
     slips = [
         known

@@ -12,10 +12,7 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.lessons.kit.asking import AskingPicture
 from course_lib.lessons.pictures.access_map.forward import KERNELS, forward_map
-from course_lib.lessons.pictures.compiled_kernel.model import (
-    compile_forward,
-    count_line_instructions,
-)
+from course_lib.lessons.pictures.compiled_kernel.model import compile_forward
 
 
 @pytest.fixture
@@ -57,12 +54,6 @@ def test_the_map_shows_the_first_kernel_and_the_learners_once_it_is_written(
 def test_a_kernel_that_the_map_does_not_know_is_named():
     with pytest.raises(CourseError, match=rf"{KERNELS[0]}.*you asked for fused"):
         forward_map("fused")
-
-
-def test_a_line_is_counted_by_its_words():
-    assert count_line_instructions("tl.sum(x, axis=1)", num_warps=1)["SHFL"] == 5
-    with pytest.raises(CourseError, match=r"no line with 'tl\.dot'"):
-        count_line_instructions("tl.dot")
 
 
 def test_the_resident_kernel_is_compiled_for_the_rows_asked_for():

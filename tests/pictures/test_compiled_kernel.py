@@ -4,18 +4,19 @@ leaves the picture before."""
 from __future__ import annotations
 
 import pytest
-import torch
-import triton
-import triton.language as tl
 
 from course_lib import compiler
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.compiler import CompileError, CompileReport, KernelSource, Lines, Pointer, residency
-from course_lib.lessons import explore, kernel_explorer, learners_kernel
+from course_lib.compiler import CompileError, CompileReport, Lines, residency
+from course_lib.lessons import kernel_explorer
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.compiled_kernel import model as explorer_model
-from course_lib.lessons.pictures.compiled_kernel.model import WARPS, describe_report
+from course_lib.lessons.pictures.compiled_kernel.model import (
+    WARPS,
+    describe_report,
+    learners_kernel,
+)
 
 PTX = "mov;\nld.global \t%r1; // comment <1>\n@%p1 add.s32 %r2;\nst.global;"
 
@@ -196,36 +197,25 @@ class Compiler:
         return report(num_warps, 128 // num_warps, arch=arch)
 
 
-@triton.jit
-def own_kernel(x_ptr, n, BLOCK: tl.constexpr):
-    cols = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + cols, mask=cols < n)
-    tl.store(x_ptr + cols, x + 1, mask=cols < n)
-
-
-def own(**options):
-    return explore(own_kernel, [torch.zeros(100), 100], {"BLOCK": 128}, **options)
-
-
 def test_each_kernel_is_compiled_once_and_the_one_before_stays_to_compare(monkeypatch):
     stand_in = Compiler(monkeypatch)
-    asking = own()
+    asking = kernel_explorer("blocked", BLOCK=128)
     assert stand_in.asked == [(128, warps, "sm_90") for warps in WARPS]
-    for block in (256, 32, 256, 128):
+    for block in (256, 512, 256, 128):
         asking.controls["block"].value = block
         asking.ask()
     assert asking.error is None and len(stand_in.asked) == 3 * len(WARPS)
     sets = asking.picture.data["sets"]
     assert [made["block"] for made in sets] == [256, 128] and asking.picture.data["chosen"] == 1
     assert (
-        "tensors of float32; BLOCK = 128" in asking.picture.alt
+        "in fp16, 128 columns per step" in asking.picture.alt
         and "4: 32 registers, 0 bytes spilled" in asking.picture.alt
     )
 
 
 def test_a_refusal_is_said_in_words_and_the_picture_before_stays(monkeypatch):
     stand_in = Compiler(monkeypatch)
-    asking = own()
+    asking = kernel_explorer("blocked", BLOCK=128)
     before = asking.picture
     unknown = CompileError("undefined_name", "`v` is not defined", "ex.py", 3, 1, "y = v")
     stand_in.refuses = dict.fromkeys(WARPS, unknown)
@@ -246,7 +236,7 @@ def test_a_refusal_is_said_in_words_and_the_picture_before_stays(monkeypatch):
         stand_in.asked
     ) > 3 * len(WARPS)
     stand_in.refuses = {8: ZeroDivisionError("ours")}
-    asking.controls["block"].value = 32
+    asking.controls["block"].value = 512
     asking.ask()
     assert (
         "ZeroDivisionError: ours" in asking.said.value
@@ -283,22 +273,6 @@ def test_the_learners_file(tmp_path, monkeypatch):
     assert len(stand_in.asked) == many + len(WARPS)  # a changed file is compiled anew
 
 
-def test_dtype_is_a_control_where_the_arguments_depend_on_it(monkeypatch):
-    Compiler(monkeypatch)
-    assert "dtype" not in own().controls
-    asking = explore(
-        own_kernel, lambda dtype, block: [Pointer(dtype), block], {"BLOCK": 64}, blocks=(32, 64)
-    )
-    asking.controls["dtype"].value = "fp32"
-    asking.ask()
-    assert "tensors of fp32; BLOCK = 64" in asking.picture.alt and asking.controls[
-        "block"
-    ].options == (32, 64)
-    assert explore(own_kernel, lambda dtype: [Pointer(dtype), 9], {"BLOCK": 64}).error is None
-    fixed = explore(KernelSource("def k(x):\n    return", "k", "ex.py"), [3])
-    assert fixed.controls["block"].disabled and fixed.error is None
-
-
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -307,7 +281,6 @@ def test_dtype_is_a_control_where_the_arguments_depend_on_it(monkeypatch):
         lambda: kernel_explorer(num_warps=3),
         lambda: kernel_explorer(dtype="fp8"),
         lambda: kernel_explorer(arch="sm_70"),
-        lambda: own(blocks=(8, 16)),
     ],
 )
 def test_wrong_arguments_are_refused_in_words(wrong):

@@ -3,22 +3,17 @@ the same ones, and the browser shows them."""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
-import os
-import random
-import subprocess
-import sys
 
 import pytest
 import torch
-from leftovers import kill_owner
 
 import course_lib
 from course_lib import catalog
-from course_lib.base import paths
+from course_lib.base import runtime
 from course_lib.base.errors import CourseError
-from course_lib.base.worker import WorkerCommand, WorkerTimeout
 from course_lib.catalog import texts
 from course_lib.lessons import pass_counter
 from course_lib.lessons.pictures.pass_counter import model as counting
@@ -27,7 +22,6 @@ from course_lib.lessons.pictures.pass_counter.model import (
     COLUMNS,
     OWN,
     ROWS,
-    _count_elsewhere,
     count,
     count_own,
     run,
@@ -124,63 +118,12 @@ def test_what_cannot_be_counted_is_refused_in_words(arguments):
 
 
 @interpreted
-def test_a_process_that_compiles_gets_the_same_counts_from_another_one_for_all_sizes_at_once():
-    program = f"""
-import dataclasses
-import course_lib
-from course_lib.base import runtime
-runtime._chosen = dataclasses.replace(runtime.current(), mode="gpu")
-from course_lib.lessons.pictures.pass_counter import model as module
-module._trace = None  # there is no interpreter in such a process
-first = module.count("two_pass", 100)
-module._count_elsewhere = None
-print(repr([first, *(module.count("naive", N) for N in {COLUMNS})]))
-"""
-    environment = os.environ | {"PYTHONPATH": str(paths.ROOT), "COURSE_DEVICE": "cpu"}
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    assert done.stdout.strip() == repr(
-        [count("two_pass", 100), *(count("naive", N) for N in COLUMNS)]
-    )
-
-
-def test_a_second_process_that_fails_says_so(monkeypatch):
-    failing = [
-        sys.executable,
-        "-c",
-        "import sys; sys.exit('Traceback\\nImportError: no triton here')",
-    ]
-    monkeypatch.setattr(counting, "_launch", lambda: WorkerCommand(failing, os.environ))
-    with pytest.raises(CourseError, match=r"failed \(ImportError: no triton here\)"):
-        _count_elsewhere({100}, 64)
-
-
-def test_a_second_process_that_hangs_says_so(monkeypatch):
-    def hang(*args, **kwargs):
-        raise WorkerTimeout("gave no answer", "")
-
-    monkeypatch.setattr(counting.Worker, "ask", hang)
-    with pytest.raises(CourseError, match="took longer than 120 s"):
-        _count_elsewhere({100}, 64)
-
-
-@interpreted
-@pytest.mark.parametrize("moment", [random.Random(seed).uniform(0.0, 3.0) for seed in range(3)])
-def test_a_killed_owner_leaves_no_counter(moment, tmp_path):
-    program = """
-import course_lib
-from course_lib.lessons.pictures.pass_counter import model
-print("now", flush=True)
-model._count_elsewhere({100, 8192, 65536}, 64)
-"""
-    environment = os.environ | {"PYTHONPATH": str(paths.ROOT), "COURSE_DEVICE": "cpu"}
-    kill_owner(program, moment, tmp_path, environment)
+def test_a_process_that_compiles_gets_the_same_counts_from_a_second_one(monkeypatch):
+    here = [count(algorithm, 100, 64) for algorithm in ALGORITHMS]
+    counting._count.cache_clear()
+    compiling = dataclasses.replace(runtime.current(), mode="gpu")
+    monkeypatch.setattr(runtime, "_chosen", compiling)
+    assert [count(algorithm, 100, 64) for algorithm in ALGORITHMS] == here
 
 
 def test_counting_again_costs_nothing():

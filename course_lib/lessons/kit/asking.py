@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import html
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import ipywidgets
@@ -100,6 +100,16 @@ class AskingPicture:
     def _ipython_display_(self) -> None:
         display(self.bar)
         self._handle = display(self.picture, display_id=True)
+
+
+def choose_exercise(exercise_ids: Iterable[str], description: str) -> ipywidgets.Dropdown:
+    """Return a control that chooses one of these exercises, whose kernel by the learner is asked
+    for; "" for none."""
+    choices = [
+        (_("exercise {exercise}").format(exercise=exercise_id), exercise_id)
+        for exercise_id in exercise_ids
+    ]
+    return ipywidgets.Dropdown(options=[(_("none"), ""), *choices], description=description)
 
 
 def _explain(problem: Exception, values: Mapping[str, Any]) -> str:

@@ -246,42 +246,46 @@ def list_launches(
             kernel, grid, {key: tensors[key] for key in names.split()}, numbers, constants
         )
 
-    forward, blocks = "x y w b mean rstd", -(-N // BLOCK_N)
-    makers = {
-        "blocked_forward": lambda: [
-            launch(blocked_kernel, (M,), forward, (N, _EPS), {"BLOCK": BLOCK})
+    column_blocks = -(-N // BLOCK_N)
+    launches = {
+        "blocked_forward": [
+            launch(blocked_kernel, (M,), "x y w b mean rstd", (N, _EPS), {"BLOCK": BLOCK})
         ],
-        "resident_forward": lambda: [
+        "resident_forward": [
             launch(
-                resident_kernel, (-(-M // ROWS),), forward, (M, N, _EPS), {"ROWS": ROWS, **whole}
+                resident_kernel,
+                (-(-M // ROWS),),
+                "x y w b mean rstd",
+                (M, N, _EPS),
+                {"ROWS": ROWS, **whole},
             )
         ],
-        "add_then_rms_norm": lambda: [
+        "add_then_rms_norm": [
             launch(add_kernel, (M,), "x residual total", (N,), whole),
             launch(rms_norm_kernel, (M,), "total y w rstd", (N, _EPS), whole),
         ],
-        "add_rms_norm": lambda: [
+        "add_rms_norm": [
             launch(add_rms_norm_kernel, (M,), "x residual total y w rstd", (N, _EPS), whole)
         ],
-        "two_stage_backward": lambda: [
+        "two_stage_backward": [
             launch(dx_kernel, (M,), "dy x w mean rstd dx", (N,), whole),
             launch(
                 partials_kernel,
-                (blocks, chunks),
+                (column_blocks, chunks),
                 "dy x mean rstd dw_partial db_partial",
                 (M, N, rows_a_chunk),
                 {"BLOCK_N": BLOCK_N},
             ),
             launch(
                 finish_kernel,
-                (blocks,),
+                (column_blocks,),
                 "dw_partial db_partial dw db",
                 (chunks, N),
                 {"BLOCK_N": BLOCK_N},
             ),
         ],
     }
-    return makers[name]()
+    return launches[name]
 
 
 def count_bytes(name: str, M: int, N: int, itemsize: int, **sizes: int) -> tuple[int, int]:

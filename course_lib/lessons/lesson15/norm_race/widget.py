@@ -7,7 +7,7 @@ import ipywidgets
 import course_lib
 from course_lib.base.translation import gettext as _
 from course_lib.base.words import list_words
-from course_lib.lessons.kit.asking import AskingPicture
+from course_lib.lessons.kit.asking import AskingPicture, choose_exercise
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.lesson15.norm_race.model import HERE, OWN, STORED, make_data
 
@@ -39,14 +39,5 @@ def norm_race() -> MovingPicture | AskingPicture:
         options=[(_("as stored"), STORED), (_("this GPU, some minutes"), HERE)],
         description=_("times:"),
     )
-    kernel_choice = ipywidgets.Dropdown(
-        options=[
-            (_("none"), ""),
-            *(
-                (_("exercise {exercise}").format(exercise=exercise_id), exercise_id)
-                for exercise_id in OWN
-            ),
-        ],
-        description=_("your own kernel:"),
-    )
-    return AskingPicture(make, {"where": where, "own": kernel_choice}, _("Race"))
+    own = choose_exercise(OWN, _("your own kernel:"))
+    return AskingPicture(make, {"where": where, "own": own}, _("Race"))

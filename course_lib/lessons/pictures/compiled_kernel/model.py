@@ -248,35 +248,6 @@ def compile_forward(
     )
 
 
-def count_line_instructions(words: str, *, num_warps: int = 4) -> Counter[str]:
-    """Count the SASS instructions of one line of the resident kernel, by name without types, as
-    :func:`compile_forward` compiles it.
-
-    The line is the first that contains ``words``.
-
-    Raises: CourseError if no line contains them.
-    """
-    from course_lib.kernels.layer_norm import layer_norm_resident_kernel
-
-    source = source_text(layer_norm_resident_kernel)
-    numbers = [
-        number
-        for number, line in enumerate(source.text.splitlines(), source.first_line)
-        if words in line
-    ]
-    if not numbers:
-        raise CourseError(
-            _("{name} has no line with {words!r}.").format(name=source.name, words=words)
-        )
-    report = compile_forward(num_warps=num_warps)
-    listing = (report.sass or "").splitlines()
-    code = [
-        _TIDY.sub(" ", listing[number - 1].split("//")[0]).strip(" ;")
-        for number in report.lines[numbers[0]].sass
-    ]
-    return Counter(_find_kind(line).split(".")[0] for line in code)
-
-
 def learners_kernel(exercise_id: str) -> KernelSource:
     """Read the learner's kernel of an exercise from the file.
 

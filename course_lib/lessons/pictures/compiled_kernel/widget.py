@@ -8,8 +8,7 @@ previous one.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import ipywidgets
@@ -17,7 +16,7 @@ import ipywidgets
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
 from course_lib.base.words import list_words
-from course_lib.compiler import KernelSource, Pointer, source_text
+from course_lib.compiler import KernelSource, source_text
 from course_lib.lessons.kit.asking import AskingPicture
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.compiled_kernel.model import (
@@ -30,7 +29,6 @@ from course_lib.lessons.pictures.compiled_kernel.model import (
     family,
 )
 
-_AS_GIVEN = "as given"
 _KEPT = 2  # compiled kernels that the page carries; each takes about 50 kB
 
 
@@ -61,78 +59,19 @@ def kernel_explorer(
     _within("kernel", kernel, labels)
     _within("dtype", dtype, DTYPES)
     _within("BLOCK", BLOCK, BLOCKS)
+    _within("num_warps", num_warps, WARPS)
+    _within("arch", arch, tuple(ARCHS))
     controls = {
         "kernel": ipywidgets.Dropdown(
             options=[(_(label), label) for label in labels], value=kernel, description=_("kernel")
         ),
-        **_common(BLOCKS, BLOCK, num_warps, arch),
+        "block": ipywidgets.Dropdown(options=BLOCKS, value=BLOCK, description="BLOCK"),
+        "arch": ipywidgets.Dropdown(
+            options=[(words, key) for key, words in ARCHS.items()], value=arch, description="arch"
+        ),
         "dtype": ipywidgets.Dropdown(options=DTYPES, value=dtype, description="dtype"),
     }
     return _make(subjects, controls, num_warps)
-
-
-def explore(
-    kernel: Any,
-    arguments: Mapping[str, Any] | Sequence[Any] | Callable[..., Any],
-    constexprs: Mapping[str, Any] | None = None,
-    *,
-    block: str = "BLOCK",
-    blocks: Sequence[int] | None = None,
-    num_warps: int = 4,
-    arch: str = "sm_90",
-) -> AskingPicture:
-    """Show the report of :func:`kernel_explorer` for any @triton.jit kernel, from a notebook cell
-    or a file, or for a KernelSource.
-
-    Args:
-        arguments: as ``compile_report`` takes them: tensors, Pointer, numbers, in the kernel's
-            order or by name. Or a function that returns them; it takes dtype and optionally the
-            block size. With a function, dtype becomes a control.
-        constexprs: the kernel's tl.constexpr arguments by name. ``block`` names the one that
-            becomes a control; ``blocks`` are the values to choose from, by default a few powers of
-            two around the given value.
-
-    Raises: CourseError if an option is impossible or the compiler refuses the kernel; TypeError if
-    ``kernel`` is not a kernel or an argument has another type.
-    """
-    constexprs = dict(constexprs or {})
-    start_size = constexprs.get(block, 1)
-    around = (
-        {start_size, *(start_size * 2**k for k in (-2, -1, 1, 2) if start_size * 2**k >= 16)}
-        if block in constexprs
-        else {1}
-    )
-    sizes = tuple(blocks) if blocks and block in constexprs else tuple(sorted(around))
-    _within(block, start_size, sizes)
-    takes_block = callable(arguments) and len(inspect.signature(arguments).parameters) > 1
-
-    def launch(dtype: str, size: int) -> tuple[Any, Mapping[str, Any]]:
-        launch_arguments = (
-            (arguments(dtype, size) if takes_block else arguments(dtype))
-            if callable(arguments)
-            else arguments
-        )
-        return launch_arguments, constexprs | ({block: size} if block in constexprs else {})
-
-    def words(dtype: str, size: int) -> str:
-        constants = list_words(f"{key} = {value}" for key, value in launch(dtype, size)[1].items())
-        return _("; ").join(
-            part for part in (_describe_dtypes(launch(dtype, size)[0]), constants) if part
-        )
-
-    name = (
-        kernel.name
-        if isinstance(kernel, KernelSource)
-        else kernel.__name__
-        if hasattr(kernel, "__name__")
-        else ""
-    )
-    controls = _common(sizes, start_size, num_warps, arch, block)
-    if callable(arguments):
-        controls["dtype"] = ipywidgets.Dropdown(
-            options=DTYPES, value=DTYPES[0], description="dtype"
-        )
-    return _make([Subject(name, lambda: kernel, launch, words)], controls, num_warps)
 
 
 def _make(
@@ -142,9 +81,7 @@ def _make(
     compiled: dict[tuple[str, ...], dict[str, Any]] = {}  # cache of compiled sets
     shown_sets: list[dict[str, Any]] = []
 
-    def compile_chosen(
-        block: int, arch: str, dtype: str = _AS_GIVEN, kernel: str = subjects[0].label
-    ) -> MovingPicture:
+    def compile_chosen(kernel: str, block: int, arch: str, dtype: str) -> MovingPicture:
         subject = by_name[kernel]
         source = subject.kernel()
         text = source.text if isinstance(source, KernelSource) else source_text(source).text
@@ -183,34 +120,6 @@ def _describe(compiled_set: Mapping[str, Any]) -> str:
         arch=compiled_set["arch"],
         columns=columns,
     )
-
-
-def _describe_dtypes(arguments: Mapping[str, Any] | Sequence[Any]) -> str:
-    """Name the dtypes of the tensors among the arguments, each once: "tensors of fp16, fp32"."""
-    values = arguments.values() if isinstance(arguments, Mapping) else arguments
-    dtypes = [
-        value.dtype if isinstance(value, Pointer) else str(value.dtype).split(".")[-1]
-        for value in values
-        if hasattr(value, "dtype")
-    ]
-    return (
-        _("tensors of {dtypes}").format(dtypes=list_words(dict.fromkeys(dtypes))) if dtypes else ""
-    )
-
-
-def _common(
-    blocks: Sequence[int], size: int, num_warps: int, arch: str, name: str = "BLOCK"
-) -> dict[str, Any]:
-    _within("num_warps", num_warps, WARPS)
-    _within("arch", arch, tuple(ARCHS))
-    return {
-        "block": ipywidgets.Dropdown(
-            options=list(blocks), value=size, description=name, disabled=len(blocks) < 2
-        ),
-        "arch": ipywidgets.Dropdown(
-            options=[(words, key) for key, words in ARCHS.items()], value=arch, description="arch"
-        ),
-    }
 
 
 def _within(name: str, value: Any, allowed: Sequence[Any]) -> None:

@@ -3,10 +3,8 @@ own."""
 
 from __future__ import annotations
 
-import ipywidgets
-
 from course_lib.base.translation import gettext as _
-from course_lib.lessons.kit.asking import AskingPicture
+from course_lib.lessons.kit.asking import AskingPicture, choose_exercise
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.kernel_roofline.model import OWN, make_data
 
@@ -32,15 +30,6 @@ def kernel_roofline() -> AskingPicture:
             words.format(gpu=data["roof"]["name"], kernels=names, source=data["source"]),
         )
 
-    choices = [
-        (_("none"), ""),
-        *(
-            (_("exercise {exercise}").format(exercise=exercise_id), exercise_id)
-            for exercise_id in OWN
-        ),
-    ]
     return AskingPicture(
-        make,
-        {"own": ipywidgets.Dropdown(options=choices, description=_("your own kernel:"))},
-        _("Put it there"),
+        make, {"own": choose_exercise(OWN, _("your own kernel:"))}, _("Put it there")
     )

@@ -2,19 +2,14 @@
 trace of real kernels, as plain data.
 
 The kernels here are reduced to the algorithms: packed rows, one row per program, no w and b. They
-run in Triton's interpreter, because its accesses can be traced. If this process compiles its
-kernels, a second process interprets them.
+run in Triton's interpreter, because its accesses can be traced.
 """
 
 from __future__ import annotations
 
 import functools
-import json
-import linecache
-import os
-import sys
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import torch
@@ -22,15 +17,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError
-from course_lib.base.plain import decode, encode
 from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
 from course_lib.base.words import list_words
-from course_lib.base.worker import Worker, WorkerCommand, WorkerDied, WorkerTimeout, take_stdout
-from course_lib.interpreter.bounds import Region
-from course_lib.interpreter.trace import Trace, tracing
 from course_lib.lessons.own_launch import list_shapes, order_arguments
 from course_lib.lessons.pictures.access_map.run import record
 from course_lib.lessons.pictures.compiled_kernel.model import learners_kernel
@@ -53,7 +43,6 @@ WHOLE_ROWS = ("08a", "09a")  # those whose kernels hold the whole row in one blo
 LAUNCH_US = 10.0  # microseconds per launch, as lesson 06 assumes
 _TRACED_ROWS = 2  # enough, because every row causes the same accesses
 _EPS = 1e-5
-_SECONDS = 120.0
 
 
 @triton.jit
@@ -234,57 +223,67 @@ def run(algorithm: str, x: Tensor, BLOCK: int = BLOCK) -> Tensor:
 
     Raises: CourseError if the algorithm is unknown, or the row is too long for the resident kernel.
     """
-    return _prepare(algorithm, x, BLOCK)[1]()
+    _require_known(algorithm, x.shape[1])
+    tensors = _make_tensors(x)
+    for launch in _list_launches(algorithm, x.shape[1], BLOCK):
+        arguments = [tensors[name] for name in launch.tensors]
+        launch.kernel[x.shape[:1]](*arguments, *launch.numbers, **launch.constants)
+    return tensors["y"]
 
 
-def _prepare(
-    algorithm: str, x: Tensor, block: Any
-) -> tuple[dict[str, Tensor], Callable[[], Tensor]]:
-    """Return the matrices of an algorithm by name, and a function that launches its kernels.
+@dataclass(frozen=True)
+class _Launch:
+    """One launch, a program per row: its arguments are the named ``tensors``, then ``numbers``,
+    then ``constants``."""
 
-    ``block`` is an int. It has type Any because Triton's types do not accept an int for a
-    tl.constexpr.
-    """
+    kernel: Any
+    tensors: tuple[str, ...]
+    numbers: tuple[float, ...] = ()
+    constants: Mapping[str, Any] = field(default_factory=dict)
+
+
+def _list_launches(algorithm: str, N: int, block: int) -> list[_Launch]:
+    in_blocks = {"BLOCK": block}
+    if algorithm == "naive":
+        return [
+            _Launch(mean_kernel, ("x", "mean"), (N,), in_blocks),
+            _Launch(centre_kernel, ("x", "mean", "d"), (N,), in_blocks),
+            _Launch(square_kernel, ("d", "s"), (N,), in_blocks),
+            _Launch(mean_kernel, ("s", "var"), (N,), in_blocks),
+            _Launch(add_eps_kernel, ("var", "sum"), (_EPS,)),
+            _Launch(rsqrt_kernel, ("sum", "rstd")),
+            _Launch(scale_kernel, ("d", "rstd", "y"), (N,), in_blocks),
+        ]
+    if algorithm == "copy":
+        return [_Launch(copy_kernel, ("x", "y"), (N,), in_blocks)]
+    if algorithm == "resident":
+        whole_row = {"BLOCK": triton.next_power_of_2(N)}
+        return [_Launch(resident_kernel, ("x", "y"), (N, _EPS), whole_row)]
+    kernels = {"one_pass": one_pass_kernel, "two_pass": two_pass_kernel, "welford": welford_kernel}
+    return [_Launch(kernels[algorithm], ("x", "y"), (N, _EPS), in_blocks)]
+
+
+def _make_tensors(x: Tensor) -> dict[str, Tensor]:
+    """Return x, what stands between two launches, and y, by the names of ``_Launch.tensors``."""
+    matrices = {name: torch.full_like(x, float("nan")) for name in ("y", "d", "s")}
+    columns = {
+        name: torch.empty(len(x), dtype=torch.float32, device=x.device)
+        for name in ("mean", "var", "sum", "rstd")
+    }
+    return {"x": x} | matrices | columns
+
+
+def _require_known(algorithm: str, N: int) -> None:
+    """Raise CourseError if the algorithm is unknown, or the row is too long for it."""
     if algorithm not in ALGORITHMS:
         words = _("the pass counter knows {known}; you asked for {algorithm!r}.")
         raise CourseError(words.format(known=list_words(ALGORITHMS), algorithm=algorithm))
-    M, N = x.shape
     if algorithm == "resident" and N > RESIDENT_LIMIT:
         words = _(
             "a row of {columns} columns does not stay in the registers of one program; {limit} is"
             " the limit."
         )
         raise CourseError(words.format(columns=N, limit=RESIDENT_LIMIT))
-    y = torch.full_like(x, float("nan"))
-    grid, matrices = (M,), {"x": x, "y": y}
-    whole = {
-        "copy": copy_kernel,
-        "one_pass": one_pass_kernel,
-        "two_pass": two_pass_kernel,
-        "welford": welford_kernel,
-    }
-    if algorithm == "naive":
-        matrices |= {"d": torch.empty_like(x), "s": torch.empty_like(x)}
-
-    def launch() -> Tensor:
-        if algorithm == "naive":
-            mean, var, above, rstd = (
-                torch.empty(M, dtype=torch.float32, device=x.device) for _ in range(4)
-            )
-            mean_kernel[grid](x, mean, N, BLOCK=block)
-            centre_kernel[grid](x, mean, matrices["d"], N, BLOCK=block)
-            square_kernel[grid](matrices["d"], matrices["s"], N, BLOCK=block)
-            mean_kernel[grid](matrices["s"], var, N, BLOCK=block)
-            add_eps_kernel[grid](var, above, _EPS)
-            rsqrt_kernel[grid](above, rstd)
-            scale_kernel[grid](matrices["d"], rstd, y, N, BLOCK=block)
-        elif algorithm == "resident":
-            resident_kernel[grid](x, y, N, _EPS, BLOCK=triton.next_power_of_2(N))
-        else:
-            whole[algorithm][grid](x, y, N, *([] if algorithm == "copy" else [_EPS]), BLOCK=block)
-        return y
-
-    return matrices, launch
 
 
 def count(algorithm: str, N: int, BLOCK: int = BLOCK) -> Count:
@@ -304,13 +303,8 @@ def count(algorithm: str, N: int, BLOCK: int = BLOCK) -> Count:
         raise CourseError(
             words.format(known=list_words(ALGORITHMS), algorithm=algorithm, columns=N, block=BLOCK)
         )
-    if algorithm == "resident" and N > RESIDENT_LIMIT:
-        words = _(
-            "a row of {columns} columns does not stay in the registers of one program; {limit} is"
-            " the limit."
-        )
-        raise CourseError(words.format(columns=N, limit=RESIDENT_LIMIT))
-    return _count_all(N, BLOCK)[algorithm]
+    _require_known(algorithm, N)
+    return _count(algorithm, N, BLOCK)
 
 
 def list_fitting(N: int) -> list[str]:
@@ -318,44 +312,38 @@ def list_fitting(N: int) -> list[str]:
 
 
 @functools.lru_cache(maxsize=256)
-def _count_all(N: int, block: int) -> dict[str, Count]:
-    """Count the passes of every algorithm that takes rows of N columns."""
-    if runtime.current().interpreted:
-        return {name: _trace(name, N, block) for name in list_fitting(N)}
-    if (N, block) not in _from_elsewhere:
-        # Count all sizes of the picture at once: to start the process is slow, to count one more
-        # size is fast.
-        _from_elsewhere.update(_count_elsewhere({N, *COLUMNS}, block))
-    return _from_elsewhere[N, block]
+def _count(algorithm: str, N: int, block: int) -> Count:
+    tensors = _make_tensors(torch.randn(_TRACED_ROWS, N))
+    launches = _list_launches(algorithm, N, block)
 
-
-_from_elsewhere: dict[tuple[int, int], dict[str, Count]] = {}
-
-
-def _trace(algorithm: str, N: int, block: int) -> Count:
-    matrices, launch = _prepare(algorithm, torch.randn(_TRACED_ROWS, N), block)
-    with tracing([Region.of(name, tensor) for name, tensor in matrices.items()]) as trace:
-        launch()
-    return _sum_up(algorithm, N, trace)
-
-
-def _sum_up(algorithm: str, N: int, trace: Trace) -> Count:
-    def name_launches() -> Iterable[tuple[int, bool, Any, str]]:
-        launch, before = 0, (0, 0, 0)
-        for event in trace.events:
-            if event.program < before:  # program 0 of the next kernel
-                launch += 1
-            before = event.program
-            code = (
-                linecache.getline(event.file, event.line).strip()
-                if event.file and event.line
-                else ""
+    def list_accesses() -> Iterable[tuple[int, bool, Any, str]]:
+        for number, launch in enumerate(launches):
+            arguments = [tensors[name] for name in launch.tensors]
+            recording = record(
+                launch.kernel, (_TRACED_ROWS,), [*arguments, *launch.numbers], launch.constants
             )
-            yield launch, event.program == (0, 0, 0), event, code
+            # a kernel has names of its own for its tensors
+            names = {
+                tensor.name: name
+                for tensor, name in zip(recording.tensors, launch.tensors, strict=True)
+            }
+            for access in recording.accesses:
+                named = replace(access, tensor=names[access.tensor or ""])
+                code = recording.source[access.line or 0].strip()
+                yield number, access.program == 0, named, code
 
-    return _gather(
-        algorithm, N, {region.name: region.nbytes for region in trace.regions}, name_launches()
-    )
+    used = {name for launch in launches for name in launch.tensors}
+    sizes = _measure_matrices({name: tensors[name] for name in used})
+    return _gather(algorithm, N, sizes, list_accesses())
+
+
+def _measure_matrices(tensors: Mapping[str, Tensor]) -> dict[str, int]:
+    """Return the bytes of each tensor with two dimensions."""
+    return {
+        name: tensor.numel() * tensor.element_size()
+        for name, tensor in tensors.items()
+        if tensor.ndim == 2
+    }
 
 
 def _gather(
@@ -408,59 +396,12 @@ def count_own(exercise_id: str, N: int) -> Count:
     if recording.fault:
         words = _("your kernel of {exercise} could not be counted. {fault}")
         raise CourseError(words.format(exercise=exercise_id, fault=recording.fault))
-    sizes = {name: tensor.nbytes for name, tensor in tensors.items() if tensor.ndim == 2}
     accesses = (
         (0, access.program == 0, access, recording.source.get(access.line or 0, "").strip())
         for access in recording.accesses
         if access.tensor not in ("w", "b")
     )
-    return _gather(exercise_id, N, sizes, accesses)
-
-
-def _count_elsewhere(sizes: Collection[int], block: int) -> dict[tuple[int, int], dict[str, Count]]:
-    """Let a second process, whose Triton interprets, count the passes for rows of each size."""
-    try:
-        with Worker(_launch) as counter:
-            answer = json.loads(
-                counter.ask(json.dumps({"sizes": sorted(sizes), "block": block}), _SECONDS)
-            )
-    except WorkerTimeout:
-        words = _(
-            "the process that traces kernels took longer than {seconds:g} s. Run the cell again."
-        )
-        raise CourseError(words.format(seconds=_SECONDS)) from None
-    except WorkerDied as died:
-        words = _(
-            "the process that traces kernels failed ({said}). `course doctor` tries the"
-            " interpreter."
-        )
-        raise CourseError(
-            words.format(said=died.last_line or _("the process printed nothing"))
-        ) from None
-    return {
-        (N, block): {count.algorithm: count for count in counts}
-        for N, counts in decode(dict[int, list[Count]], answer).items()
-    }
-
-
-def _launch() -> WorkerCommand:
-    environment = {name: value for name, value in os.environ.items() if name != "TRITON_INTERPRET"}
-    path = os.pathsep.join(filter(None, [str(paths.ROOT), os.environ.get("PYTHONPATH")]))
-    code = "from course_lib.lessons.pictures.pass_counter.model import main; main()"
-    return WorkerCommand(
-        [sys.executable, "-c", code],
-        environment | {"COURSE_DEVICE": "cpu", "PYTHONPATH": path},
-        cwd=None,
-    )
-
-
-def main() -> None:
-    """Run as the second process: read one request from stdin, and print every count for each
-    size."""
-    answers = take_stdout()
-    request = json.loads(sys.stdin.readline())
-    counts = {N: list(_count_all(N, request["block"]).values()) for N in request["sizes"]}
-    print(json.dumps(encode(dict[int, list[Count]], counts)), file=answers)
+    return _gather(exercise_id, N, _measure_matrices(tensors), accesses)
 
 
 def make_data(algorithm: str, M: int, N: int, dtype: str, exercise_id: str = "") -> dict[str, Any]:

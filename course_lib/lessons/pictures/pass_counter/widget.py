@@ -3,10 +3,8 @@ trace of real kernels."""
 
 from __future__ import annotations
 
-import ipywidgets
-
 from course_lib.base.translation import gettext as _
-from course_lib.lessons.kit.asking import AskingPicture
+from course_lib.lessons.kit.asking import AskingPicture, choose_exercise
 from course_lib.lessons.kit.output import MovingPicture
 from course_lib.lessons.pictures.pass_counter.model import ALGORITHMS, OWN, make_data
 
@@ -41,15 +39,6 @@ def pass_counter(
             "pass_counter", data, words.format(passes=passes, columns=N, algorithm=name)
         )
 
-    choices = [
-        (_("none"), ""),
-        *(
-            (_("exercise {exercise}").format(exercise=exercise_id), exercise_id)
-            for exercise_id in OWN
-        ),
-    ]
     return AskingPicture(
-        make,
-        {"own": ipywidgets.Dropdown(options=choices, description=_("count your own kernel:"))},
-        _("Count it"),
+        make, {"own": choose_exercise(OWN, _("count your own kernel:"))}, _("Count it")
     )

@@ -229,7 +229,6 @@ class _Tables:
         Returns: whether all states were visited, the final values of the states in which all
             programs have ended, and whether some state is a deadlock, which no program can leave.
         """
-        tensors = {tensor.name: tensor for tensor in self.job.tensors}
         start, order = self._begin(shared)
         orders = {self.identify(start): order}
         waiting = [start]
@@ -242,12 +241,7 @@ class _Tables:
             nodes, memory = state
             path = orders[self.identify(state)]
             if all(node is None for node in nodes):
-                final_values = [
-                    memory[i][0 :: tensors[name].shape[-1]]
-                    for i, name in enumerate(shared)
-                    if not is_integer(tensors[name].dtype)
-                ]
-                outcome = [value for values in final_values for value in values]
+                outcome = self._read_outcome(memory, shared)
                 outcomes.setdefault(_key(outcome), outcome)
                 continue
             stays = True
@@ -267,6 +261,18 @@ class _Tables:
                     waiting.append(reached)
             deadlock = deadlock or stays
         return whole, sorted(outcomes.values()), deadlock
+
+    def _read_outcome(
+        self, memory: Sequence[Sequence[float]], shared: Sequence[str]
+    ) -> list[float]:
+        """Return the first number of each row of the shared tensors that hold no integers."""
+        tensors = {tensor.name: tensor for tensor in self.job.tensors}
+        return [
+            value
+            for values, name in zip(memory, shared, strict=True)
+            if not is_integer(tensors[name].dtype)
+            for value in values[0 :: tensors[name].shape[-1]]
+        ]
 
     def wander(self, shared: Sequence[str]) -> None:
         """Take random walks through the tables, like a learner who chooses the programs by hand,
