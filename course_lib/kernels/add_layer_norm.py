@@ -15,7 +15,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from course_lib.kernels.arguments import read_eps
+from course_lib.kernels.arguments import add_offset, read_eps
 
 
 @triton.jit(do_not_specialize=["M"])
@@ -33,6 +33,7 @@ def add_layer_norm_kernel(
     BLOCK: tl.constexpr,      # power of two >= N: the whole row stays in registers
     # divides N and the row strides; a load of so many elements has 16 bytes
     VECTOR: tl.constexpr = 1,
+    W_OFFSET: tl.constexpr = 0.0,   # added to w
 ):  # fmt: skip
     """A tile of ROWS whole rows per program. Registers: ROWS * BLOCK / (32 * num_warps) fp32 per
     thread."""
@@ -67,9 +68,8 @@ def add_layer_norm_kernel(
     rstd = tl.rsqrt(tl.sum(deviation * deviation, axis=1) / N + read_eps(eps))
     y = deviation * rstd[:, None]
     if HAS_W:
-        y *= tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[
-            None, :
-        ]
+        w = tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)
+        y *= add_offset(w, W_OFFSET)[None, :]
     if HAS_B:
         y += tl.load(b_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[
             None, :

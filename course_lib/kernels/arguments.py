@@ -1,4 +1,4 @@
-"""Read a kernel's arguments that have more than one form."""
+"""What kernels do with arguments that have more than one form: jitted functions in one place."""
 
 from __future__ import annotations
 
@@ -17,3 +17,9 @@ def read_eps(eps):
         return (eps ^ -9223372036854775808).to(tl.float64, bitcast=True)
     else:
         return eps
+
+
+@triton.jit
+def add_offset(w, W_OFFSET: tl.constexpr):
+    """w + W_OFFSET; without an offset w itself, because the compiler does not leave out w + 0.0."""
+    return w + W_OFFSET if W_OFFSET != 0.0 else w

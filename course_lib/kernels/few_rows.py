@@ -33,6 +33,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
+from course_lib.kernels.arguments import add_offset
 from course_lib.kernels.launch import device, operands, tables
 from course_lib.kernels.launch.device_classes import DeviceClass
 from course_lib.kernels.launch.launcher import Launcher
@@ -108,6 +109,7 @@ def few_rows_output_kernel(
     DEPENDENT: tl.constexpr,
     # divides N and the row strides; a load of so many elements has 16 bytes
     VECTOR: tl.constexpr = 1,
+    W_OFFSET: tl.constexpr = 0.0,   # added to w
 ):  # fmt: skip
     """PART columns of y in ROWS rows. Bytes: reads x, from the L2 cache if it fits, and writes y (2
     M N)."""
@@ -160,7 +162,7 @@ def few_rows_output_kernel(
         if part == 0:
             tl.store(rstd_ptr + row, rstd, mask=present)
         if HAS_W:
-            y *= w.to(tl.float32)
+            y *= add_offset(w.to(tl.float32), W_OFFSET)
         if HAS_B:
             y += b.to(tl.float32)
         tl.store(
@@ -171,7 +173,7 @@ def few_rows_output_kernel(
 def few_rows_forward(
     tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None,
     y: Tensor, total: Tensor | None,
-    mean: Tensor | None, rstd: Tensor, eps: float,
+    mean: Tensor | None, rstd: Tensor, eps: float, w_offset: float,
 ) -> None:  # fmt: skip
     """Compute the same bits as :func:`course_lib.kernels.split_row.split_forward`, on any device
     and with any number of rows.
@@ -194,7 +196,7 @@ def few_rows_forward(
         shares, rows, part, num_warps, mean is not None, w is not None, b is not None,
         residual is not None,
         device.has_dependent_launch(x.device),
-        operands.find_vector(x, operands.row_stride(x), operands.row_stride(added)),
+        operands.find_vector(x, operands.row_stride(x), operands.row_stride(added)), w_offset,
     )  # fmt: skip
     statistics_launcher(
         (M * shares.chunks,), x, added, operands.first_given(total, y), means, squares,
@@ -221,6 +223,7 @@ def _prepare(
     add: bool,
     dependent: bool,
     vector: int,
+    w_offset: float,
 ) -> tuple[Launcher, Launcher]:
     common = {
         "CENTRED": centred,
@@ -234,5 +237,6 @@ def _prepare(
         num_warps=shares.num_warps), Launcher(
         few_rows_output_kernel, **common, HAS_W=has_w, HAS_B=has_b, ROWS=rows, CHUNKS_2=chunks_2,
         COPIES=tables.copies(chunks_2, num_warps),
-        PART=part, EARLY=not add, num_warps=num_warps, **device.dependent_launch_options(dependent),
+        PART=part, EARLY=not add, W_OFFSET=w_offset, num_warps=num_warps,
+        **device.dependent_launch_options(dependent),
     )  # fmt: skip

@@ -26,7 +26,7 @@ import triton.language as tl
 from torch import Tensor
 
 from course_lib.kernels.add_layer_norm import add_layer_norm_kernel
-from course_lib.kernels.arguments import read_eps
+from course_lib.kernels.arguments import add_offset, read_eps
 from course_lib.kernels.launch import operands, tables
 from course_lib.kernels.launch.device_classes import DeviceClass, find_line
 from course_lib.kernels.launch.launcher import Launcher, launch
@@ -42,6 +42,7 @@ def layer_norm_blocked_kernel(
     N, eps,
     HAS_W: tl.constexpr, HAS_B: tl.constexpr,
     BLOCK: tl.constexpr,      # columns per step; any power of two, N may be longer
+    W_OFFSET: tl.constexpr = 0.0,   # added to w
 ):  # fmt: skip
     """One row per program, BLOCK columns per step, three sweeps over the row.
 
@@ -78,7 +79,8 @@ def layer_norm_blocked_kernel(
         x = tl.load(x_row_ptr + cols.to(tl.int64) * stride_x_col, mask=mask, other=0.0).to(ACC)
         y = (x - mean) * rstd
         if HAS_W:
-            y = y * tl.load(w_ptr + cols, mask=mask, other=0.0).to(ACC)
+            w = tl.load(w_ptr + cols, mask=mask, other=0.0).to(ACC)
+            y = y * add_offset(w, W_OFFSET)
         if HAS_B:
             y = y + tl.load(b_ptr + cols, mask=mask, other=0.0).to(ACC)
         tl.store(
@@ -100,6 +102,7 @@ def layer_norm_resident_kernel(
     EVICTION_POLICY: tl.constexpr = "evict_first",
     # divides N and the row strides; a load of so many elements has 16 bytes
     VECTOR: tl.constexpr = 1,
+    W_OFFSET: tl.constexpr = 0.0,   # added to w
 ):  # fmt: skip
     """A tile of ROWS whole rows per program, read once.
 
@@ -129,9 +132,8 @@ def layer_norm_resident_kernel(
 
     y = deviation * rstd[:, None]
     if HAS_W:
-        y *= tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[
-            None, :
-        ]
+        w = tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)
+        y *= add_offset(w, W_OFFSET)[None, :]
     if HAS_B:
         y += tl.load(b_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[
             None, :
@@ -145,14 +147,14 @@ def layer_norm_resident_kernel(
 def _resident(
     tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None,
     y: Tensor, total: Tensor | None,
-    mean: Tensor | None, rstd: Tensor, eps: float,
+    mean: Tensor | None, rstd: Tensor, eps: float, w_offset: float,
 ) -> None:  # fmt: skip
     M, N = x.shape
     x_strides = operands.strides(x)
     added = x_strides if residual is None else operands.strides(residual)
     rows, launcher = _prepare_resident(
         N, x.dtype, tuned, w is not None, b is not None, residual is not None,
-        operands.find_vector(x, x_strides[0], added[0]),
+        operands.find_vector(x, x_strides[0], added[0]), w_offset,
     )  # fmt: skip
     grid = (-(-M // rows),)
     weights = x if w is None else w, x if b is None else b
@@ -167,8 +169,9 @@ def _resident(
 
 @functools.cache
 def _prepare_resident(
-    N: int, dtype: torch.dtype, tuned: DeviceClass, has_w: bool, has_b: bool, add: bool, vector: int
-) -> tuple[int, Launcher]:
+    N: int, dtype: torch.dtype, tuned: DeviceClass, has_w: bool, has_b: bool, add: bool,
+    vector: int, w_offset: float,
+) -> tuple[int, Launcher]:  # fmt: skip
     tile = tables.resident(N, dtype, tuned=tuned, centred=True, add=add)
     options = {
         "HAS_W": has_w,
@@ -176,6 +179,7 @@ def _prepare_resident(
         "ROWS": tile.rows,
         "BLOCK": tile.block,
         "VECTOR": vector,
+        "W_OFFSET": w_offset,
         "num_warps": tile.num_warps,
     }
     if add:
@@ -192,7 +196,7 @@ def _prepare_resident(
 def _blocked(
     tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None,
     y: Tensor, total: Tensor | None,
-    mean: Tensor | None, rstd: Tensor, eps: float,
+    mean: Tensor | None, rstd: Tensor, eps: float, w_offset: float,
 ) -> None:  # fmt: skip
     if residual is not None and total is not None:
         x = torch.add(x, residual, out=total)
@@ -202,7 +206,8 @@ def _blocked(
         layer_norm_blocked_kernel, (M,), x, y, operands.first_given(w, x),
         operands.first_given(b, x), mean, rstd,
         *operands.strides(x), *y.stride(), N, eps,
-        HAS_W=w is not None, HAS_B=b is not None, BLOCK=tile.block, num_warps=tile.num_warps,
+        HAS_W=w is not None, HAS_B=b is not None, BLOCK=tile.block, W_OFFSET=w_offset,
+        num_warps=tile.num_warps,
     )  # fmt: skip
 
 
@@ -216,6 +221,7 @@ def layer_norm_forward(
     b: Tensor | None,
     eps: float,
     dtype: torch.dtype | None = None,
+    w_offset: float = 0.0,
     *,
     algorithm: str = "auto",
     save: bool = True,
@@ -227,6 +233,7 @@ def layer_norm_forward(
         w, b: shape (N,), any of those dtypes, or None.
         eps: added to the variance inside the root.
         dtype: of y; None takes x's.
+        w_offset: added to w, if there is a w.
         algorithm: one of ALGORITHMS; "auto" takes that of
             :func:`course_lib.kernels.launch.choice.choose_forward`.
         save: False if there is no backward pass. mean and rstd then share memory, and their values
@@ -239,7 +246,7 @@ def layer_norm_forward(
     """
     _, y, mean, rstd = norm_forward(
         x, None, w, b, eps, centred=True, algorithm=algorithm, designs=_DESIGNS,
-        dtype=dtype, save=save,
+        dtype=dtype, w_offset=w_offset, save=save,
     )  # fmt: skip
     assert mean is not None  # every centred norm has a mean
     return y, mean, rstd
@@ -247,7 +254,7 @@ def layer_norm_forward(
 
 def add_layer_norm_forward(
     x: Tensor, residual: Tensor, w: Tensor | None, b: Tensor | None, eps: float,
-    dtype: torch.dtype | None = None,
+    dtype: torch.dtype | None = None, w_offset: float = 0.0,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     """``total = x + residual`` (rounded to x's dtype) and its LayerNorm, fused: moves 4 M N
     elements instead of 5 M N.
@@ -257,6 +264,7 @@ def add_layer_norm_forward(
         w, b: shape (N,), any of those dtypes, or None.
         eps: added to the variance inside the root.
         dtype: of y; None takes x's.
+        w_offset: added to w, if there is a w.
 
     Returns: total, of x's dtype, and y, both of x's shape, contiguous; mean and rstd, shape (M,),
     fp32, or fp64 for an fp64 x.
@@ -264,7 +272,8 @@ def add_layer_norm_forward(
     Raises: ValueError if the shapes or dtypes of x and residual differ.
     """
     total, y, mean, rstd = norm_forward(
-        x, residual, w, b, eps, centred=True, algorithm="auto", designs=_DESIGNS, dtype=dtype
-    )
+        x, residual, w, b, eps, centred=True, algorithm="auto", designs=_DESIGNS, dtype=dtype,
+        w_offset=w_offset,
+    )  # fmt: skip
     assert mean is not None  # every centred norm has a mean
     return total, y, mean, rstd

@@ -86,9 +86,9 @@ def layer_norm_backward_locked_kernel(
 
 def _locked(
     tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor,
-    dtotal: Tensor | None, dx: Tensor, dw: Tensor | None, db: Tensor | None,
+    dtotal: Tensor | None, dx: Tensor, dw: Tensor | None, db: Tensor | None, w_offset: float,
 ) -> None:  # fmt: skip
-    check_whole("locked", mean, dtotal, dw, db)
+    check_whole("locked", mean, dtotal, dw, db, w_offset)
     M, N = x.shape
     _, block, num_warps = tables.resident(N)
     # with more buffers than rows, column_sums would add buffers that were never written
@@ -110,7 +110,7 @@ ALGORITHMS = ("auto", *_DESIGNS)
 def layer_norm_backward(
     dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor, rstd: Tensor, *,
     dtotal: Tensor | None = None, needs_dw: bool = True, needs_db: bool = True,
-    bias_dtype: torch.dtype | None = None, algorithm: str = "auto",
+    bias_dtype: torch.dtype | None = None, w_offset: float = 0.0, algorithm: str = "auto",
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """The gradients of :func:`course_lib.kernels.layer_norm.layer_norm_forward`.
 
@@ -122,6 +122,7 @@ def layer_norm_backward(
             there. It is added to dx before dx is rounded.
         needs_dw, needs_db: whether dw and db are computed.
         bias_dtype: dtype of db; None takes w's dtype, or x's without w.
+        w_offset: added to w, if there is a w, as in the forward pass. dw is the same for any.
         algorithm: one of ALGORITHMS; "auto" takes that of
             :func:`course_lib.kernels.launch.choice.choose_backward`.
 
@@ -132,5 +133,5 @@ def layer_norm_backward(
     """
     return norm_backward(
         dy, x, w, mean, rstd, dtotal=dtotal, needs_dw=needs_dw, needs_db=needs_db,
-        bias_dtype=bias_dtype, algorithm=algorithm, designs=_DESIGNS,
+        bias_dtype=bias_dtype, algorithm=algorithm, designs=_DESIGNS, w_offset=w_offset,
     )  # fmt: skip

@@ -44,6 +44,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
+from course_lib.kernels.arguments import add_offset
 from course_lib.kernels.column_sums import column_sums
 from course_lib.kernels.launch import choice, device, operands, tables
 from course_lib.kernels.launch.device_classes import DeviceClass, find_line
@@ -187,6 +188,7 @@ def norm_backward_persistent_kernel(
     HAS_DW: tl.constexpr = True, HAS_DB: tl.constexpr = True,   # db only for LayerNorm
     # divides N and the row strides; a load of so many elements has 16 bytes
     VECTOR: tl.constexpr = 1,
+    W_OFFSET: tl.constexpr = 0.0,   # added to w
 ):  # fmt: skip
     """dx for tiles of rows, and per program one partial row of dw and, for LayerNorm, of db.
 
@@ -214,6 +216,7 @@ def norm_backward_persistent_kernel(
             w = tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(
                 ACC
             )
+        w = add_offset(w, W_OFFSET)
     dw = tl.zeros([ROWS, BLOCK], dtype=ACC)
     db = tl.zeros([ROWS, BLOCK], dtype=ACC)
     if AHEAD != "":
@@ -301,6 +304,7 @@ def norm_row_sums_kernel(
     DEPENDENT: tl.constexpr,  # the next kernel may start early
     # divides N and the row strides; a load of so many elements has 16 bytes
     VECTOR: tl.constexpr = 1,
+    W_OFFSET: tl.constexpr = 0.0,   # added to w
 ):  # fmt: skip
     """One part of one row's sums under c1 and, for LayerNorm, c2, for rows of any length. Bytes:
     reads x and dy (2 M N)."""
@@ -328,7 +332,8 @@ def norm_row_sums_kernel(
             ACC
         )
         if HAS_W:
-            wdy *= tl.load(w_ptr + cols, mask=mask, other=0.0).to(ACC)
+            w = tl.load(w_ptr + cols, mask=mask, other=0.0).to(ACC)
+            wdy *= add_offset(w, W_OFFSET)
         if CENTRED:
             x -= mean
         products += x * rstd * wdy
@@ -365,6 +370,7 @@ def norm_backward_columns_kernel(
     DEPENDENT: tl.constexpr,
     # divides N and the row strides; a load of so many elements has 16 bytes
     VECTOR: tl.constexpr = 1,
+    W_OFFSET: tl.constexpr = 0.0,   # added to w
 ):  # fmt: skip
     """dx and partial sums for BLOCK columns of one chunk of rows, from the given parts of each
     row's sums.
@@ -411,7 +417,7 @@ def norm_backward_columns_kernel(
         xhat *= rstd
         wdy = dy
         if HAS_W:
-            wdy = dy * w.to(ACC)
+            wdy = dy * add_offset(w.to(ACC), W_OFFSET)
         projection = xhat * c1
         if CENTRED:
             projection += c2
@@ -431,9 +437,9 @@ def norm_backward_columns_kernel(
         tl.store(db_partial_ptr + at, db.to(db_partial_ptr.dtype.element_ty), mask=mask)
 
 
-# A design takes the class of the device, dy, x, w, mean, rstd, dtotal, dx, dw and db, and fills the
-# last three. dtotal is None without a residual, dw and db if they are not needed; for RMSNorm mean
-# and db are None.
+# A design takes the class of the device, dy, x, w, mean, rstd, dtotal, dx, dw, db and w_offset, and
+# fills dx, dw and db. dtotal is None without a residual, dw and db if they are not needed; for
+# RMSNorm mean and db are None.
 Design = Callable[
     [
         DeviceClass,
@@ -446,6 +452,7 @@ Design = Callable[
         Tensor,
         Tensor | None,
         Tensor | None,
+        float,
     ],
     None,
 ]
@@ -454,7 +461,7 @@ Design = Callable[
 def norm_backward(
     dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor, *,
     dtotal: Tensor | None, needs_dw: bool, needs_db: bool, bias_dtype: torch.dtype | None,
-    algorithm: str, designs: dict[str, Design],
+    algorithm: str, designs: dict[str, Design], w_offset: float = 0.0,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """Compute the gradients of a norm of the rows of a matrix, by one of ``designs``.
 
@@ -469,6 +476,7 @@ def norm_backward(
         bias_dtype: dtype of db; None takes w's dtype, or x's without w.
         algorithm: a key of ``designs``, or "auto", which takes that of
             :func:`choice.choose_backward`.
+        w_offset: added to w, if there is a w, as in the forward pass. dw is the same for any.
 
     Returns: dx of x's shape and dtype, contiguous; dw and db, shape (N,), in w's dtype (x's without
     w) and ``bias_dtype``, or None where they are not needed.
@@ -493,25 +501,27 @@ def norm_backward(
             algorithm = choice.choose_backward(x, centred=mean is not None, tuned=tuned)
         designs[algorithm](
             tuned, dy, x, None if w is None else w.contiguous(), mean, rstd,
-            None if dtotal is None else dtotal.contiguous(), dx, dw, db,
+            None if dtotal is None else dtotal.contiguous(), dx, dw, db, w_offset,
         )  # fmt: skip
     return dx, dw, db
 
 
 def check_whole(
-    algorithm: str, mean: Tensor | None, dtotal: Tensor | None, dw: Tensor | None, db: Tensor | None
-) -> None:
+    algorithm: str, mean: Tensor | None, dtotal: Tensor | None, dw: Tensor | None,
+    db: Tensor | None, w_offset: float,
+) -> None:  # fmt: skip
     """Raise ValueError if a design of the lessons, which computes every gradient of a norm without
-    a residual, is asked for more or less."""
-    if dtotal is not None or dw is None or (db is None and mean is not None):
+    a residual or an offset of w, is asked for more or less."""
+    if dtotal is not None or dw is None or (db is None and mean is not None) or w_offset:
         raise ValueError(
-            f"algorithm {algorithm!r} computes dx, dw and db, and adds no dtotal; use 'auto'"
+            f"algorithm {algorithm!r} computes dx, dw and db, and adds no dtotal and no offset;"
+            " use 'auto'"
         )
 
 
 def _persistent(
     tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor,
-    dtotal: Tensor | None, dx: Tensor, dw: Tensor | None, db: Tensor | None,
+    dtotal: Tensor | None, dx: Tensor, dw: Tensor | None, db: Tensor | None, w_offset: float,
 ) -> None:  # fmt: skip
     M, N = x.shape
     strides = *operands.strides(dy), *operands.strides(x)
@@ -522,6 +532,7 @@ def _persistent(
         N, x.dtype, tuned, centred, w is not None, dtotal is not None, has_dw, has_db,
         device.has_dependent_launch(x.device),
         device.count_shared_bytes(x.device), operands.find_vector(x, strides[0], strides[2]),
+        w_offset,
     )  # fmt: skip
     programs = min(
         -(-M // tile.rows),
@@ -541,7 +552,7 @@ def _persistent(
 @functools.cache
 def _prepare_persistent(
     N: int, dtype: torch.dtype, tuned: DeviceClass, centred: bool, has_w: bool, has_dtotal: bool,
-    has_dw: bool, has_db: bool, dependent: bool, shared_bytes: int, vector: int,
+    has_dw: bool, has_db: bool, dependent: bool, shared_bytes: int, vector: int, w_offset: float,
 ) -> tuple[tables.PersistentLaunch, Launcher]:  # fmt: skip
     tile = tables.persistent(N, dtype, tuned=tuned, centred=centred)
     stage_bytes = (3 if has_dtotal else 2) * tile.rows * tile.block * dtype.itemsize
@@ -552,16 +563,16 @@ def _prepare_persistent(
         STAGES=tables.fit_stages(tile.stages, stage_bytes, shared_bytes),
         EVICTION_POLICY=tables.eviction_policy(N, dtype),
         AHEAD=find_line(tuned.ahead, N, dtype, centred).ahead, DEPENDENT=dependent,
-        HAS_DTOTAL=has_dtotal, HAS_DW=has_dw, HAS_DB=has_db, VECTOR=vector,
+        HAS_DTOTAL=has_dtotal, HAS_DW=has_dw, HAS_DB=has_db, VECTOR=vector, W_OFFSET=w_offset,
         num_warps=tile.num_warps, maxnreg=line.registers,
     )  # fmt: skip
 
 
 def _two_stage(
     tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor,
-    dtotal: Tensor | None, dx: Tensor, dw: Tensor | None, db: Tensor | None,
+    dtotal: Tensor | None, dx: Tensor, dw: Tensor | None, db: Tensor | None, w_offset: float,
 ) -> None:  # fmt: skip
-    check_whole("two-stage", mean, dtotal, dw, db)
+    check_whole("two-stage", mean, dtotal, dw, db, w_offset)
     M, N = x.shape
     centred = mean is not None
     saved = operands.first_given(mean, rstd), rstd
@@ -585,7 +596,7 @@ def _two_stage(
 
 def _columns(
     tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor,
-    dtotal: Tensor | None, dx: Tensor, dw: Tensor | None, db: Tensor | None,
+    dtotal: Tensor | None, dx: Tensor, dw: Tensor | None, db: Tensor | None, w_offset: float,
 ) -> None:  # fmt: skip
     M, N = x.shape
     centred = mean is not None
@@ -594,6 +605,7 @@ def _columns(
     parts, sums_launcher, block, dx_launcher = _prepare_columns(
         N, centred, w is not None, dtotal is not None, dw is not None, db is not None,
         device.has_dependent_launch(x.device), operands.find_vector(x, strides[0], strides[2]),
+        w_offset,
     )  # fmt: skip
     c1 = torch.empty((M, parts), dtype=rstd.dtype, device=x.device)
     c2 = torch.empty_like(c1) if centred else c1
@@ -616,13 +628,13 @@ def _columns(
 @functools.cache
 def _prepare_columns(
     N: int, centred: bool, has_w: bool, has_dtotal: bool, has_dw: bool, has_db: bool,
-    dependent: bool, vector: int,
+    dependent: bool, vector: int, w_offset: float,
 ) -> tuple[int, Launcher, int, Launcher]:  # fmt: skip
     parts, length, step, step_warps = tables.row_sums(N)
     block, num_warps = tables.columns_backward(N)
     common = {
         "CENTRED": centred, "HAS_W": has_w, "PARTS": parts, "DEPENDENT": dependent,
-        "VECTOR": vector,
+        "VECTOR": vector, "W_OFFSET": w_offset,
     }  # fmt: skip
     sums_launcher = Launcher(
         norm_row_sums_kernel, **common, LENGTH=length, BLOCK=step, num_warps=step_warps

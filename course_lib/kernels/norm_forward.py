@@ -19,8 +19,8 @@ from course_lib.kernels.launch.device_classes import DeviceClass
 from course_lib.kernels.split_row import split_forward
 from course_lib.kernels.two_tiles import two_tiles_forward
 
-# A design takes the class of the device, x, residual, w, b, y, total, mean, rstd and eps, and fills
-# y, total (None without a residual), mean (None for RMSNorm) and rstd.
+# A design takes the class of the device, x, residual, w, b, y, total, mean, rstd, eps and w_offset,
+# and fills y, total (None without a residual), mean (None for RMSNorm) and rstd.
 Design = Callable[
     [
         DeviceClass,
@@ -32,6 +32,7 @@ Design = Callable[
         Tensor | None,
         Tensor | None,
         Tensor,
+        float,
         float,
     ],
     None,
@@ -46,7 +47,7 @@ SHARED_DESIGNS: dict[str, Design] = {
 def norm_forward(
     x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None, eps: float, *,
     centred: bool, algorithm: str, designs: dict[str, Design], dtype: torch.dtype | None = None,
-    save: bool = True,
+    w_offset: float = 0.0, save: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor | None, Tensor]:  # fmt: skip
     """Compute a norm of the rows of x, or with ``residual`` of those of ``total = x + residual``,
     by one of ``designs``.
@@ -60,6 +61,7 @@ def norm_forward(
         algorithm: a key of ``designs``, or "auto", which takes that of
             :func:`choice.choose_forward`.
         dtype: of y; None takes x's.
+        w_offset: added to w, if there is a w.
         save: False if there is no backward pass. mean and rstd are then the same tensor, whose
             values are meaningless.
 
@@ -89,5 +91,5 @@ def norm_forward(
         if algorithm == "auto":
             algorithm = choice.choose_forward(x, residual, w, b, centred=centred, tuned=tuned)
         eps = operands.encode_eps(eps, x.dtype)
-        designs[algorithm](tuned, x, residual, w, b, y, total, mean, rstd, eps)
+        designs[algorithm](tuned, x, residual, w, b, y, total, mean, rstd, eps, w_offset)
     return operands.first_given(total, y), y, mean, rstd

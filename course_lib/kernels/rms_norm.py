@@ -24,7 +24,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from course_lib.kernels.arguments import read_eps
+from course_lib.kernels.arguments import add_offset, read_eps
 from course_lib.kernels.launch import operands, tables
 from course_lib.kernels.launch.device_classes import DeviceClass
 from course_lib.kernels.launch.launcher import Launcher, launch
@@ -40,6 +40,7 @@ def rms_norm_blocked_kernel(
     N, eps,
     HAS_W: tl.constexpr,
     BLOCK: tl.constexpr,      # columns per step; any power of two, N may be longer
+    W_OFFSET: tl.constexpr = 0.0,   # added to w
 ):  # fmt: skip
     """One row per program, BLOCK columns per step, two sweeps over the row."""
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
@@ -63,7 +64,8 @@ def rms_norm_blocked_kernel(
             * rstd
         )
         if HAS_W:
-            y = y * tl.load(w_ptr + cols, mask=mask, other=0.0).to(ACC)
+            w = tl.load(w_ptr + cols, mask=mask, other=0.0).to(ACC)
+            y = y * add_offset(w, W_OFFSET)
         tl.store(
             y_row_ptr + cols.to(tl.int64) * stride_y_col, y.to(y_ptr.dtype.element_ty), mask=mask
         )
@@ -90,6 +92,7 @@ def rms_norm_resident_kernel(
     W_FIRST: tl.constexpr = False,   # load w before the reduction
     # divides N and the row strides; a load of so many elements has 16 bytes
     VECTOR: tl.constexpr = 1,
+    W_OFFSET: tl.constexpr = 0.0,   # added to w
 ):  # fmt: skip
     """A tile of ROWS whole rows per program, read once. Registers: ROWS * BLOCK / (32 * num_warps)
     fp32 per thread."""
@@ -127,11 +130,10 @@ def rms_norm_resident_kernel(
     rstd = tl.rsqrt(tl.sum(x * x, axis=1) / N + read_eps(eps))
     y = x * rstd[:, None]
     if HAS_W and W_FIRST:
-        y *= w.to(ACC)[None, :]
+        y *= add_offset(w.to(ACC), W_OFFSET)[None, :]
     elif HAS_W:
-        y *= tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last").to(ACC)[
-            None, :
-        ]
+        w = tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last")
+        y *= add_offset(w.to(ACC), W_OFFSET)[None, :]
     tl.store(rstd_ptr + rows, rstd, mask=rows < M)
     tl.store(
         y_ptr + y_offsets, y.to(y_ptr.dtype.element_ty), mask=mask, eviction_policy=EVICTION_POLICY
@@ -141,14 +143,14 @@ def rms_norm_resident_kernel(
 def _resident(
     tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: None, y: Tensor,
     total: Tensor | None,
-    mean: None, rstd: Tensor, eps: float,
+    mean: None, rstd: Tensor, eps: float, w_offset: float,
 ) -> None:  # fmt: skip
     M, N = x.shape
     x_strides = operands.strides(x)
     added = x_strides if residual is None else operands.strides(residual)
     rows, launcher = _prepare_resident(
         N, x.dtype, tuned, w is not None, residual is not None,
-        operands.find_vector(x, x_strides[0], added[0]),
+        operands.find_vector(x, x_strides[0], added[0]), w_offset,
     )  # fmt: skip
     launcher(
         (-(-M // rows),), x, x if residual is None else residual, y if total is None else total, y,
@@ -159,20 +161,22 @@ def _resident(
 
 @functools.cache
 def _prepare_resident(
-    N: int, dtype: torch.dtype, tuned: DeviceClass, has_w: bool, add: bool, vector: int
-) -> tuple[int, Launcher]:
+    N: int, dtype: torch.dtype, tuned: DeviceClass, has_w: bool, add: bool, vector: int,
+    w_offset: float,
+) -> tuple[int, Launcher]:  # fmt: skip
     tile = tables.resident(N, dtype, tuned=tuned)
     return tile.rows, Launcher(
         rms_norm_resident_kernel, HAS_W=has_w, ADD=add, ROWS=tile.rows, BLOCK=tile.block,
         EVICTION_POLICY=tables.eviction_policy(N, dtype, add=add),
-        W_FIRST=tables.loads_w_first(N, dtype), VECTOR=vector, num_warps=tile.num_warps,
+        W_FIRST=tables.loads_w_first(N, dtype), VECTOR=vector, W_OFFSET=w_offset,
+        num_warps=tile.num_warps,
     )  # fmt: skip
 
 
 def _blocked(
     tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: None, y: Tensor,
     total: Tensor | None,
-    mean: None, rstd: Tensor, eps: float,
+    mean: None, rstd: Tensor, eps: float, w_offset: float,
 ) -> None:  # fmt: skip
     if residual is not None and total is not None:
         x = torch.add(x, residual, out=total)
@@ -181,7 +185,7 @@ def _blocked(
     launch(
         rms_norm_blocked_kernel, (M,), x, y, operands.first_given(w, x), rstd, *operands.strides(x),
         *y.stride(), N, eps,
-        HAS_W=w is not None, BLOCK=tile.block, num_warps=tile.num_warps,
+        HAS_W=w is not None, BLOCK=tile.block, W_OFFSET=w_offset, num_warps=tile.num_warps,
     )  # fmt: skip
 
 
@@ -190,7 +194,8 @@ ALGORITHMS = ("auto", *_DESIGNS)
 
 
 def rms_norm_forward(
-    x: Tensor, w: Tensor | None, eps: float, dtype: torch.dtype | None = None, *,
+    x: Tensor, w: Tensor | None, eps: float, dtype: torch.dtype | None = None,
+    w_offset: float = 0.0, *,
     algorithm: str = "auto",
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """RMSNorm of the rows of a matrix.
@@ -200,6 +205,7 @@ def rms_norm_forward(
         w: shape (N,), any of those dtypes, or None.
         eps: added to the mean square inside the root.
         dtype: of y; None takes x's.
+        w_offset: added to w, if there is a w.
         algorithm: one of ALGORITHMS; "auto" takes that of
             :func:`course_lib.kernels.launch.choice.choose_forward`.
 
@@ -209,14 +215,15 @@ def rms_norm_forward(
     """
     _, y, _, rstd = norm_forward(
         x, None, w, None, eps, centred=False, algorithm=algorithm, designs=_DESIGNS,
-        dtype=dtype,
+        dtype=dtype, w_offset=w_offset,
     )  # fmt: skip
     return y, rstd
 
 
 def add_rms_norm_forward(
-    x: Tensor, residual: Tensor, w: Tensor | None, eps: float, dtype: torch.dtype | None = None
-) -> tuple[Tensor, Tensor, Tensor]:
+    x: Tensor, residual: Tensor, w: Tensor | None, eps: float, dtype: torch.dtype | None = None,
+    w_offset: float = 0.0,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """``total = x + residual`` (rounded to x's dtype) and its RMSNorm, fused: moves 4 M N elements
     instead of 5 M N.
 
@@ -225,6 +232,7 @@ def add_rms_norm_forward(
         w: shape (N,), any of those dtypes, or None.
         eps: added to the mean square inside the root.
         dtype: of y; None takes x's.
+        w_offset: added to w, if there is a w.
 
     Returns: total, of x's dtype, and y, both of x's shape, contiguous; rstd, shape (M,), fp32, or
     fp64 for an fp64 x.
@@ -232,6 +240,7 @@ def add_rms_norm_forward(
     Raises: ValueError if the shapes or dtypes of x and residual differ.
     """
     total, y, _, rstd = norm_forward(
-        x, residual, w, None, eps, centred=False, algorithm="auto", designs=_DESIGNS, dtype=dtype
-    )
+        x, residual, w, None, eps, centred=False, algorithm="auto", designs=_DESIGNS, dtype=dtype,
+        w_offset=w_offset,
+    )  # fmt: skip
     return total, y, rstd

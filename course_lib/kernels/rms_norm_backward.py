@@ -12,7 +12,8 @@ ALGORITHMS = ("auto", *DESIGNS)
 
 def rms_norm_backward(
     dy: Tensor, x: Tensor, w: Tensor | None, rstd: Tensor, *,
-    dtotal: Tensor | None = None, needs_dw: bool = True, algorithm: str = "auto",
+    dtotal: Tensor | None = None, needs_dw: bool = True, w_offset: float = 0.0,
+    algorithm: str = "auto",
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """The gradients of :func:`course_lib.kernels.rms_norm.rms_norm_forward`.
 
@@ -20,7 +21,7 @@ def rms_norm_backward(
         dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, also 0 as in an expanded dy.
         w: shape (N,), or None for all ones.
         rstd: shape (M,), as the forward pass saved it: fp32, or fp64 for an fp64 x.
-        dtotal, needs_dw: as for
+        dtotal, needs_dw, w_offset: as for
             :func:`course_lib.kernels.layer_norm_backward.layer_norm_backward`.
         algorithm: one of ALGORITHMS; "auto" takes that of
             :func:`course_lib.kernels.launch.choice.choose_backward`.
@@ -32,6 +33,6 @@ def rms_norm_backward(
     """
     dx, dw, _ = norm_backward(
         dy, x, w, None, rstd, dtotal=dtotal, needs_dw=needs_dw, needs_db=False, bias_dtype=None,
-        algorithm=algorithm, designs=DESIGNS,
+        algorithm=algorithm, designs=DESIGNS, w_offset=w_offset,
     )  # fmt: skip
     return dx, dw

@@ -44,6 +44,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_wait
 
+from course_lib.kernels.arguments import add_offset
 from course_lib.kernels.launch import choice, device, operands, tables
 from course_lib.kernels.launch.device_classes import DeviceClass
 from course_lib.kernels.launch.launcher import Launcher
@@ -127,6 +128,7 @@ def split_row_forward_kernel(
     FULL: tl.constexpr,       # no column mask: N == CHUNKS * BLOCK
     # divides N and the row strides; a load of so many elements has 16 bytes
     VECTOR: tl.constexpr = 1,
+    W_OFFSET: tl.constexpr = 0.0,   # added to w
 ):  # fmt: skip
     """Rows g, g + groups, g + 2 groups, ... for one chunk of the columns.
 
@@ -241,11 +243,10 @@ def split_row_forward_kernel(
         if chunk == 0:
             tl.store(rstd_ptr + row, rstd)
         if KEEP_W:
-            y *= w.to(tl.float32)
+            y *= add_offset(w.to(tl.float32), W_OFFSET)
         elif HAS_W:
-            y *= tl.load(w_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last").to(
-                tl.float32
-            )
+            w = tl.load(w_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last")
+            y *= add_offset(w.to(tl.float32), W_OFFSET)
         if HAS_B:
             y += tl.load(b_ptr + cols, mask=mask, other=0.0, eviction_policy="evict_last").to(
                 tl.float32
@@ -262,7 +263,7 @@ def split_row_forward_kernel(
 def split_forward(
     tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None,
     y: Tensor, total: Tensor | None,
-    mean: Tensor | None, rstd: Tensor, eps: float,
+    mean: Tensor | None, rstd: Tensor, eps: float, w_offset: float,
 ) -> None:  # fmt: skip
     """Fill y, rstd and, for LayerNorm, mean with the norm of x's rows, or of those of ``total = x +
     residual``.
@@ -273,6 +274,7 @@ def split_forward(
         y, total: shape (M, N), contiguous; total None without residual.
         mean, rstd: shape (M,), fp32; mean None for RMSNorm.
         eps: added inside the root.
+        w_offset: added to w.
 
     Raises: ValueError if x is fp64, or a row has more chunks than the device runs at once.
     """
@@ -295,7 +297,7 @@ def split_forward(
     strides = *operands.strides(x), *operands.strides(added)
     launcher = _prepare(
         shares, mean is not None, w is not None, b is not None, residual is not None, dependent,
-        operands.find_vector(x, strides[0], strides[2]),
+        operands.find_vector(x, strides[0], strides[2]), w_offset,
     )  # fmt: skip
     launcher(
         (groups * shares.chunks,), x, added, operands.first_given(total, y), y,
@@ -308,14 +310,15 @@ def split_forward(
 @functools.cache
 def _prepare(
     shares: tables.SplitLaunch, centred: bool, has_w: bool, has_b: bool, add: bool, dependent: bool,
-    vector: int,
+    vector: int, w_offset: float,
 ) -> Launcher:  # fmt: skip
     chunks_2 = tables.next_power_of_2(shares.chunks)
     return Launcher(
         split_row_forward_kernel, CENTRED=centred, HAS_W=has_w, HAS_B=has_b, ADD=add,
         CHUNKS=shares.chunks, CHUNKS_2=chunks_2, COPIES=tables.copies(chunks_2, shares.num_warps),
         BLOCK=shares.block,
-        DEPENDENT=dependent, FULL=shares.full, VECTOR=vector, num_warps=shares.num_warps,
+        DEPENDENT=dependent, FULL=shares.full, VECTOR=vector, W_OFFSET=w_offset,
+        num_warps=shares.num_warps,
         **device.dependent_launch_options(dependent),
     )  # fmt: skip
 

@@ -31,6 +31,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
+from course_lib.kernels.arguments import add_offset
 from course_lib.kernels.column_sums import column_sums
 from course_lib.kernels.launch import device, operands, tables
 from course_lib.kernels.launch.device_classes import DeviceClass
@@ -49,13 +50,15 @@ def pack_sums(first, second):
 
 
 @triton.jit
-def compute_row_sums(x, dy, w, mean, rstd, CENTRED: tl.constexpr, HAS_W: tl.constexpr):
+def compute_row_sums(
+    x, dy, w, mean, rstd, CENTRED: tl.constexpr, HAS_W: tl.constexpr, W_OFFSET: tl.constexpr
+):
     """A chunk's parts of the sums of xhat * wdy and, for LayerNorm, of wdy; for RMSNorm the first
     part, twice."""
     x = x.to(tl.float32)
     wdy = dy.to(tl.float32)
     if HAS_W:
-        wdy *= w.to(tl.float32)
+        wdy *= add_offset(w.to(tl.float32), W_OFFSET)
     if CENTRED:
         x -= mean
     products = tl.sum(x * wdy, axis=0) * rstd
@@ -130,6 +133,7 @@ def split_row_backward_kernel(
     HAS_DW: tl.constexpr, HAS_DB: tl.constexpr,   # db only for LayerNorm
     # divides N and the row strides; a load of so many elements has 16 bytes
     VECTOR: tl.constexpr = 1,
+    W_OFFSET: tl.constexpr = 0.0,   # added to w
 ):  # fmt: skip
     """Rows g, g + groups, g + 2 groups, ... for one chunk of the columns. Bytes: reads x and dy,
     writes dx (3 M N; 4 M N with dtotal)."""
@@ -178,7 +182,7 @@ def split_row_backward_kernel(
     mean_after = 0.0
     if CENTRED:
         mean = tl.load(mean_ptr + first_row, mask=first_row < M, other=0.0)
-    first, second = compute_row_sums(x_now, dy_now, w, mean, rstd, CENTRED, HAS_W)
+    first, second = compute_row_sums(x_now, dy_now, w, mean, rstd, CENTRED, HAS_W, W_OFFSET)
     if first_row < M:
         tl.atomic_xchg(
             words_ptr + first_row * CHUNKS_2 + chunk, pack_sums(first, second), sem="relaxed"
@@ -224,7 +228,7 @@ def split_row_backward_kernel(
         if CENTRED:
             mean_after = tl.load(mean_ptr + after, mask=after < M, other=0.0)
         first, second = compute_row_sums(
-            x_after, dy_after, w, mean_after, rstd_after, CENTRED, HAS_W
+            x_after, dy_after, w, mean_after, rstd_after, CENTRED, HAS_W, W_OFFSET
         )
         if after < M:
             tl.atomic_xchg(
@@ -237,7 +241,7 @@ def split_row_backward_kernel(
         dy = dy_now.to(tl.float32)
         wdy = dy
         if HAS_W:
-            wdy = dy * w.to(tl.float32)
+            wdy = dy * add_offset(w.to(tl.float32), W_OFFSET)
         if CENTRED:
             xhat = (x_now.to(tl.float32) - mean) * rstd
             dx = (wdy - (xhat * c1 + c2)) * rstd
@@ -274,7 +278,7 @@ def split_row_backward_kernel(
 
 def split_backward(
     tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor,
-    dtotal: Tensor | None, dx: Tensor, dw: Tensor | None, db: Tensor | None,
+    dtotal: Tensor | None, dx: Tensor, dw: Tensor | None, db: Tensor | None, w_offset: float,
 ) -> None:  # fmt: skip
     """Fill ``dx`` and, where they are given, ``dw`` and ``db``.
 
@@ -285,6 +289,7 @@ def split_backward(
         dtotal: shape (M, N), contiguous, added to dx before dx is rounded; or None.
         dx: shape (M, N), contiguous.
         dw, db: shape (N,), any floating dtype, or None; db None for RMSNorm.
+        w_offset: added to w.
 
     Raises: ValueError if x is fp64, or a row has more chunks than the device runs at once.
     """
@@ -305,7 +310,7 @@ def split_backward(
     strides = *operands.strides(dy), *operands.strides(x)
     launcher = _prepare(
         shares, mean is not None, w is not None, dtotal is not None, dw is not None,
-        db is not None, dependent, operands.find_vector(x, strides[0], strides[2]),
+        db is not None, dependent, operands.find_vector(x, strides[0], strides[2]), w_offset,
     )  # fmt: skip
     launcher(
         (groups * shares.chunks,), dy, x, operands.first_given(w, x),
@@ -320,14 +325,14 @@ def split_backward(
 @functools.cache
 def _prepare(
     shares: tables.SplitLaunch, centred: bool, has_w: bool, has_dtotal: bool, has_dw: bool,
-    has_db: bool, dependent: bool, vector: int,
+    has_db: bool, dependent: bool, vector: int, w_offset: float,
 ) -> Launcher:  # fmt: skip
     chunks_2 = tables.next_power_of_2(shares.chunks)
     return Launcher(
         split_row_backward_kernel, CENTRED=centred, HAS_W=has_w, CHUNKS=shares.chunks,
         CHUNKS_2=chunks_2,
         COPIES=tables.copies(chunks_2, shares.num_warps), BLOCK=shares.block, DEPENDENT=dependent,
-        HAS_DTOTAL=has_dtotal, HAS_DW=has_dw, HAS_DB=has_db, VECTOR=vector,
+        HAS_DTOTAL=has_dtotal, HAS_DW=has_dw, HAS_DB=has_db, VECTOR=vector, W_OFFSET=w_offset,
         num_warps=shares.num_warps,
         **device.dependent_launch_options(dependent),
     )  # fmt: skip

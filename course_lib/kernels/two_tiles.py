@@ -30,7 +30,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from course_lib.kernels.arguments import read_eps
+from course_lib.kernels.arguments import add_offset, read_eps
 from course_lib.kernels.launch import operands, tables
 from course_lib.kernels.launch.device_classes import DeviceClass, find_line, has_whole_vectors
 from course_lib.kernels.launch.launcher import Launcher
@@ -55,6 +55,7 @@ def two_tiles_kernel(
     EVICTION_POLICY: tl.constexpr,
     # divides N and the row strides; a load of so many elements has 16 bytes
     VECTOR: tl.constexpr = 1,
+    W_OFFSET: tl.constexpr = 0.0,   # added to w
 ):  # fmt: skip
     """One row per program. Registers: (BLOCK + TAIL) / (32 * num_warps) fp32 per thread."""
     ACC: tl.constexpr = tl.float64 if x_ptr.dtype.element_ty == tl.float64 else tl.float32
@@ -105,10 +106,10 @@ def two_tiles_kernel(
     y = x * rstd
     tail_y = tail * rstd
     if HAS_W:
-        y *= tl.load(w_ptr + cols, eviction_policy="evict_last").to(ACC)
-        tail_y *= tl.load(w_ptr + tail_cols, mask=mask, other=0.0, eviction_policy="evict_last").to(
-            ACC
-        )
+        w = tl.load(w_ptr + cols, eviction_policy="evict_last")
+        y *= add_offset(w.to(ACC), W_OFFSET)
+        tail_w = tl.load(w_ptr + tail_cols, mask=mask, other=0.0, eviction_policy="evict_last")
+        tail_y *= add_offset(tail_w.to(ACC), W_OFFSET)
     if HAS_B:
         y += tl.load(b_ptr + cols, eviction_policy="evict_last").to(ACC)
         tail_y += tl.load(b_ptr + tail_cols, mask=mask, other=0.0, eviction_policy="evict_last").to(
@@ -147,7 +148,7 @@ def choose_kernel(N: int, dtype: torch.dtype) -> Any:
 def two_tiles_forward(
     tuned: DeviceClass, x: Tensor, residual: Tensor | None, w: Tensor | None, b: Tensor | None,
     y: Tensor, total: Tensor | None,
-    mean: Tensor | None, rstd: Tensor, eps: float,
+    mean: Tensor | None, rstd: Tensor, eps: float, w_offset: float,
 ) -> None:  # fmt: skip
     """Compute what :func:`course_lib.kernels.split_row.split_forward` does, for 1 <= N <=
     RESIDENT_LIMIT. x may also be fp64; mean and rstd are then fp64.
@@ -159,7 +160,7 @@ def two_tiles_forward(
     strides = *operands.strides(x), *operands.strides(added)
     launcher = _prepare(
         N, x.dtype, tuned, mean is not None, w is not None, b is not None, residual is not None,
-        operands.find_vector(x, strides[0], strides[2]),
+        operands.find_vector(x, strides[0], strides[2]), w_offset,
     )  # fmt: skip
     launcher(
         (M,), x, added, operands.first_given(total, y), y, operands.first_given(w, x),
@@ -172,12 +173,13 @@ def two_tiles_forward(
 @functools.cache
 def _prepare(
     N: int, dtype: torch.dtype, tuned: DeviceClass, centred: bool, has_w: bool, has_b: bool,
-    add: bool, vector: int,
+    add: bool, vector: int, w_offset: float,
 ) -> Launcher:  # fmt: skip
     block, tail, num_warps = tables.two_tiles(N, dtype, tuned=tuned)
     return Launcher(
         choose_kernel(N, dtype), CENTRED=centred, HAS_W=has_w, HAS_B=has_b, ADD=add, BLOCK=block,
         TAIL=tail,
         EVICTION_POLICY=tables.eviction_policy(N, dtype, add=add), VECTOR=vector,
+        W_OFFSET=w_offset,
         num_warps=num_warps, maxnreg=find_line(tuned.two_tiles, N, dtype).registers,
     )  # fmt: skip

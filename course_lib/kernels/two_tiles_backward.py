@@ -24,6 +24,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents
 
+from course_lib.kernels.arguments import add_offset
 from course_lib.kernels.column_sums import column_sums
 from course_lib.kernels.launch import device, operands, tables
 from course_lib.kernels.launch.device_classes import DeviceClass
@@ -55,6 +56,7 @@ def two_tiles_backward_kernel(
     HAS_DW: tl.constexpr, HAS_DB: tl.constexpr,   # db only for LayerNorm
     # divides N and the row strides; a load of so many elements has 16 bytes
     VECTOR: tl.constexpr = 1,
+    W_OFFSET: tl.constexpr = 0.0,   # added to w
 ):  # fmt: skip
     """Rows p, p + P, p + 2 P, ... for program p of P.
 
@@ -100,8 +102,8 @@ def two_tiles_backward_kernel(
         wdy = dy
         tail_wdy = tail_dy
         if HAS_W:
-            wdy = dy * w.to(ACC)
-            tail_wdy = tail_dy * tail_w.to(ACC)
+            wdy = dy * add_offset(w.to(ACC), W_OFFSET)
+            tail_wdy = tail_dy * add_offset(tail_w.to(ACC), W_OFFSET)
         c1 = (tl.sum(xhat * wdy, axis=0) + tl.sum(tail_xhat * tail_wdy, axis=0)) / N
         if CENTRED:
             c2 = (tl.sum(wdy, axis=0) + tl.sum(tail_wdy, axis=0)) / N
@@ -134,7 +136,7 @@ def two_tiles_backward_kernel(
 
 def two_tiles_backward(
     tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor,
-    dtotal: Tensor | None, dx: Tensor, dw: Tensor | None, db: Tensor | None,
+    dtotal: Tensor | None, dx: Tensor, dw: Tensor | None, db: Tensor | None, w_offset: float,
 ) -> None:  # fmt: skip
     """Compute what :func:`course_lib.kernels.split_row_backward.split_backward` does, for 1 <= N <=
     TWO_TILES_LIMIT. x may also be fp64.
@@ -146,7 +148,7 @@ def two_tiles_backward(
     tiles, launcher = _prepare(
         N, x.dtype, tuned, mean is not None, w is not None, dtotal is not None, dw is not None,
         db is not None, device.has_dependent_launch(x.device),
-        operands.find_vector(x, strides[0], strides[2]),
+        operands.find_vector(x, strides[0], strides[2]), w_offset,
     )  # fmt: skip
     programs = min(M, tiles.programs_per_multiprocessor * device.count_multiprocessors(x.device))
     dw_partial, db_partial = (operands.make_partials(programs, x, total) for total in (dw, db))
@@ -162,12 +164,12 @@ def two_tiles_backward(
 @functools.cache
 def _prepare(
     N: int, dtype: torch.dtype, tuned: DeviceClass, centred: bool, has_w: bool, has_dtotal: bool,
-    has_dw: bool, has_db: bool, dependent: bool, vector: int,
+    has_dw: bool, has_db: bool, dependent: bool, vector: int, w_offset: float,
 ) -> tuple[tables.TwoTilesLaunch, Launcher]:  # fmt: skip
     tiles = tables.two_tiles_backward(N, dtype, tuned=tuned)
     return tiles, Launcher(
         two_tiles_backward_kernel, CENTRED=centred, HAS_W=has_w, BLOCK=tiles.block, TAIL=tiles.tail,
         STAGES=tiles.stages,
         DEPENDENT=dependent, HAS_DTOTAL=has_dtotal, HAS_DW=has_dw, HAS_DB=has_db,
-        VECTOR=vector, num_warps=tiles.num_warps,
+        VECTOR=vector, W_OFFSET=w_offset, num_warps=tiles.num_warps,
     )  # fmt: skip

@@ -47,6 +47,7 @@ def layer_norm(
     eps: float = 1e-5,
     *,
     dtype: torch.dtype | None = None,
+    weight_offset: float = 0.0,
 ) -> Tensor:
     """Apply layer normalisation over the last ``len(normalized_shape)`` dimensions.
 
@@ -58,6 +59,9 @@ def layer_norm(
         eps: added to the variance inside the root.
         dtype: of the result, one of those; None takes input's, or fp32 under autocast on a GPU, as
             PyTorch does.
+        weight_offset: added to weight in the dtype of the statistics: 1.0 for models that store
+            their scale minus 1. The gradient of weight is the same for any. Ignored if weight is
+            None.
 
     Returns: shape of input, contiguous. Statistics are fp32, those of an fp64 input fp64; the
     result is rounded once, to dtype.
@@ -73,9 +77,14 @@ def layer_norm(
     if input.numel() == 0:
         return _normalise_nothing(input, dtype, weight, bias)
     if _is_transformed():
-        return _normalise_in_pytorch(input, N, weight, bias, eps, dtype, centred=True)
+        return _normalise_in_pytorch(
+            input, N, weight, bias, eps, dtype, weight_offset, centred=True
+        )
     run = _choose_eager(_LayerNorm, _infer_layer_norm, input, weight, bias) or _layer_norm
-    y, *_ = run(_view_as_matrix(input, N), _flatten(weight), _flatten(bias), float(eps), dtype)
+    y, *_ = run(
+        _view_as_matrix(input, N), _flatten(weight), _flatten(bias), float(eps), dtype,
+        weight_offset,
+    )  # fmt: skip
     return _shape_as(y, input)
 
 
@@ -86,6 +95,7 @@ def rms_norm(
     eps: float | None = None,
     *,
     dtype: torch.dtype | None = None,
+    weight_offset: float = 0.0,
 ) -> Tensor:
     """Apply root-mean-square normalisation over the last ``len(normalized_shape)`` dimensions.
 
@@ -98,6 +108,7 @@ def rms_norm(
             in which PyTorch computes, 1.2e-7 for fp16, bf16 and fp32.
         dtype: of the result, one of those; None takes input's, also under autocast, as PyTorch
             does.
+        weight_offset: as for :func:`layer_norm`: 1.0 for Gemma's models.
 
     Returns: as :func:`layer_norm`.
 
@@ -112,10 +123,12 @@ def rms_norm(
         return _normalise_nothing(input, dtype, weight)
     if _is_transformed():
         return _normalise_in_pytorch(
-            input, N, weight, None, _resolve_eps(eps, input), dtype, centred=False
+            input, N, weight, None, _resolve_eps(eps, input), dtype, weight_offset, centred=False
         )
     run = _choose_eager(_RMSNorm, rms_norm_forward, input, weight) or _rms_norm
-    y, *_ = run(_view_as_matrix(input, N), _flatten(weight), _resolve_eps(eps, input), dtype)
+    y, *_ = run(
+        _view_as_matrix(input, N), _flatten(weight), _resolve_eps(eps, input), dtype, weight_offset
+    )
     return _shape_as(y, input)
 
 
@@ -127,6 +140,7 @@ def add_rms_norm(
     eps: float | None = None,
     *,
     dtype: torch.dtype | None = None,
+    weight_offset: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
     """Compute ``total = input + residual`` and its RMSNorm, with ``total`` read and written once.
 
@@ -149,7 +163,9 @@ def add_rms_norm(
         return _normalise_nothing(input, dtype, weight), input + residual
     if _is_transformed():
         total = input + residual
-        return rms_norm(total, normalized_shape, weight, eps, dtype=dtype), total
+        return _normalise_in_pytorch(
+            total, N, weight, None, _resolve_eps(eps, input), dtype, weight_offset, centred=False
+        ), total
     run = (
         _choose_eager(_AddRMSNorm, _add_rms_norm_outputs, input, residual, weight) or _add_rms_norm
     )
@@ -159,6 +175,7 @@ def add_rms_norm(
         _flatten(weight),
         _resolve_eps(eps, input),
         dtype,
+        weight_offset,
     )
     return _shape_as(y, input), _shape_as(total, input)
 
@@ -172,6 +189,7 @@ def add_layer_norm(
     eps: float = 1e-5,
     *,
     dtype: torch.dtype | None = None,
+    weight_offset: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
     """Compute ``total = input + residual`` and its LayerNorm, with ``total`` read and written once.
 
@@ -193,7 +211,9 @@ def add_layer_norm(
         return _normalise_nothing(input, dtype, weight, bias), input + residual
     if _is_transformed():
         total = input + residual
-        return layer_norm(total, normalized_shape, weight, bias, eps, dtype=dtype), total
+        return _normalise_in_pytorch(
+            total, N, weight, bias, eps, dtype, weight_offset, centred=True
+        ), total
     run = (
         _choose_eager(_AddLayerNorm, _add_layer_norm_outputs, input, residual, weight, bias)
         or _add_layer_norm
@@ -205,6 +225,7 @@ def add_layer_norm(
         _flatten(bias),
         float(eps),
         dtype,
+        weight_offset,
     )
     return _shape_as(y, input), _shape_as(total, input)
 
@@ -357,41 +378,44 @@ def _choose_eager(
 
 
 def _infer_layer_norm(
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, dtype: torch.dtype
-) -> tuple[Tensor, ...]:
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, dtype: torch.dtype,
+    offset: float,
+) -> tuple[Tensor, ...]:  # fmt: skip
     """Compute layer_norm without saving the statistics, which only a backward pass reads."""
-    return layer_norm_forward(x, weight, bias, eps, dtype, save=False)
+    return layer_norm_forward(x, weight, bias, eps, dtype, offset, save=False)
 
 
 def _add_rms_norm_outputs(
-    x: Tensor, residual: Tensor, weight: Tensor | None, eps: float, dtype: torch.dtype
-) -> tuple[Tensor, Tensor, Tensor]:
-    total, y, rstd = add_rms_norm_forward(x, residual, weight, eps, dtype)
+    x: Tensor, residual: Tensor, weight: Tensor | None, eps: float, dtype: torch.dtype,
+    offset: float,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    total, y, rstd = add_rms_norm_forward(x, residual, weight, eps, dtype, offset)
     return y, total, rstd
 
 
 def _add_layer_norm_outputs(
     x: Tensor, residual: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float,
-    dtype: torch.dtype,
+    dtype: torch.dtype, offset: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
-    total, y, mean, rstd = add_layer_norm_forward(x, residual, weight, bias, eps, dtype)
+    total, y, mean, rstd = add_layer_norm_forward(x, residual, weight, bias, eps, dtype, offset)
     return y, total, mean, rstd
 
 
-# ---- gradients, for the operators and for eager calls; ``backward`` is an operator or a kernel's l
-# Autograd ignores a dx that is not needed. A parameter that is None must get None, and so must eps
-# and dtype, the last arguments. With a residual dx is the gradient of total: it includes dtotal,
-# because total is used twice, by the norm and by the next layer's addition. It is the gradient of x
-# and of the residual. An output that the loss does not use has the gradient None.
+# ---- gradients -----------------------------------------------------------------------------------
+# They serve the operators and eager calls: ``backward`` is an operator or a kernel's function.
+# Autograd ignores a dx that is not needed. A parameter that is None must get None, and so must eps,
+# dtype and offset, the last arguments. With a residual dx is the gradient of total: it includes
+# dtotal, because total is used twice, by the norm and by the next layer's addition. It is the
+# gradient of x and of the residual. An output that the loss does not use has the gradient None.
 
 
 def _layer_norm_gradients(
     ctx, backward: Callable, dy: Tensor | None, dtotal: Tensor | None = None
 ) -> tuple[Tensor | None, ...]:
     x, weight, mean, rstd = ctx.saved_tensors
-    *inputs, w_needed, b_needed, _, _ = ctx.needs_input_grad
+    *inputs, w_needed, b_needed, _, _, _ = ctx.needs_input_grad
     if dy is None:  # only total is used
-        return *[dtotal] * len(inputs), None, None, None, None
+        return *[dtotal] * len(inputs), None, None, None, None, None
     if torch.is_grad_enabled():
         dx, dw, db = _compute_differentiable_gradients(
             ctx, dy, x, weight, rstd.dtype, dtotal, centred=True
@@ -400,25 +424,28 @@ def _layer_norm_gradients(
     else:
         dx, dw, db = backward(
             dy, x, weight, mean, rstd, dtotal=dtotal, needs_dw=w_needed, needs_db=b_needed,
-            bias_dtype=ctx.bias_dtype,
+            bias_dtype=ctx.bias_dtype, w_offset=ctx.offset,
         )  # fmt: skip
-    return *[dx] * len(inputs), dw if w_needed else None, db if b_needed else None, None, None
+    dw, db = dw if w_needed else None, db if b_needed else None
+    return *[dx] * len(inputs), dw, db, None, None, None
 
 
 def _rms_norm_gradients(
     ctx, backward: Callable, dy: Tensor | None, dtotal: Tensor | None = None
 ) -> tuple[Tensor | None, ...]:
     x, weight, rstd = ctx.saved_tensors
-    *inputs, w_needed, _, _ = ctx.needs_input_grad
+    *inputs, w_needed, _, _, _ = ctx.needs_input_grad
     if dy is None:  # only total is used
-        return *[dtotal] * len(inputs), None, None, None
+        return *[dtotal] * len(inputs), None, None, None, None
     if torch.is_grad_enabled():
         dx, dw, _ = _compute_differentiable_gradients(
             ctx, dy, x, weight, rstd.dtype, dtotal, centred=False
         )
     else:
-        dx, dw = backward(dy, x, weight, rstd, dtotal=dtotal, needs_dw=w_needed)
-    return *[dx] * len(inputs), dw if w_needed else None, None, None
+        dx, dw = backward(
+            dy, x, weight, rstd, dtotal=dtotal, needs_dw=w_needed, w_offset=ctx.offset
+        )
+    return *[dx] * len(inputs), dw if w_needed else None, None, None, None
 
 
 def _compute_differentiable_gradients(
@@ -434,7 +461,7 @@ def _compute_differentiable_gradients(
     """
     dy32 = dy.to(dtype)
     xhat, rstd = _normalise(x.to(dtype), ctx.eps, centred=centred)
-    wdy = dy32 if weight is None else dy32 * weight.to(dtype)
+    wdy = dy32 if weight is None else dy32 * (weight.to(dtype) + ctx.offset)
     dx = wdy - xhat * (xhat * wdy).mean(1, keepdim=True)
     if centred:
         dx = dx - wdy.mean(1, keepdim=True)
@@ -465,13 +492,13 @@ def _is_transformed() -> bool:
 
 def _normalise_in_pytorch(
     input: Tensor, N: int, weight: Tensor | None, bias: Tensor | None, eps: float,
-    dtype: torch.dtype, *, centred: bool,
+    dtype: torch.dtype, offset: float, *, centred: bool,
 ) -> Tensor:  # fmt: skip
     """Compute y in PyTorch operations, which all of these transforms know."""
     wide = statistics_dtype(input.dtype)
     y, _ = _normalise(_view_as_matrix(input, N).to(wide), eps, centred=centred)
     if (weight := _flatten(weight)) is not None:
-        y = y * weight.to(wide)
+        y = y * (weight.to(wide) + offset)
     if (bias := _flatten(bias)) is not None:
         y = y + bias.to(wide)
     return _shape_as(y.to(dtype), input)
@@ -482,14 +509,15 @@ def _normalise_in_pytorch(
 
 @torch.library.custom_op("course::layer_norm", mutates_args=())
 def _layer_norm(
-    x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, dtype: torch.dtype
-) -> tuple[Tensor, Tensor, Tensor]:
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, dtype: torch.dtype,
+    offset: float,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     with _on_device_of(x):
-        return layer_norm_forward(x, weight, bias, eps, dtype)
+        return layer_norm_forward(x, weight, bias, eps, dtype, offset)
 
 
 @_layer_norm.register_fake
-def _(x, weight, bias, eps, dtype):
+def _(x, weight, bias, eps, dtype, offset):
     row = x.new_empty(x.shape[0], dtype=statistics_dtype(x.dtype))
     return x.new_empty(x.shape, dtype=dtype), row, torch.empty_like(row)
 
@@ -505,11 +533,12 @@ def _layer_norm_backward(
     needs_dw: bool,
     needs_db: bool,
     bias_dtype: torch.dtype,
+    w_offset: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     with _on_device_of(x):
         dx, dw, db = layer_norm_backward(
             dy, x, weight, mean, rstd, dtotal=dtotal, needs_dw=needs_dw, needs_db=needs_db,
-            bias_dtype=bias_dtype,
+            bias_dtype=bias_dtype, w_offset=w_offset,
         )  # fmt: skip
     return dx, _fill_output(dw, x), _fill_output(db, x)
 
@@ -520,7 +549,7 @@ def _fill_output(gradient: Tensor | None, x: Tensor) -> Tensor:
 
 
 @_layer_norm_backward.register_fake
-def _(dy, x, weight, mean, rstd, dtotal, needs_dw, needs_db, bias_dtype):
+def _(dy, x, weight, mean, rstd, dtotal, needs_dw, needs_db, bias_dtype, w_offset):
     N = x.shape[1]
     w_dtype = x.dtype if weight is None else weight.dtype
     return (
@@ -531,7 +560,7 @@ def _(dy, x, weight, mean, rstd, dtotal, needs_dw, needs_db, bias_dtype):
 
 
 def _layer_norm_setup(ctx, inputs, output):
-    x, weight, bias, ctx.eps, _ = inputs
+    x, weight, bias, ctx.eps, _, ctx.offset = inputs
     _, mean, rstd = output
     ctx.save_for_backward(x, weight, mean, rstd)
     ctx.bias_dtype = x.dtype if bias is None else bias.dtype
@@ -547,14 +576,14 @@ _layer_norm.register_autograd(_layer_norm_vjp, setup_context=_layer_norm_setup)
 
 @torch.library.custom_op("course::rms_norm", mutates_args=())
 def _rms_norm(
-    x: Tensor, weight: Tensor | None, eps: float, dtype: torch.dtype
+    x: Tensor, weight: Tensor | None, eps: float, dtype: torch.dtype, offset: float
 ) -> tuple[Tensor, Tensor]:
     with _on_device_of(x):
-        return rms_norm_forward(x, weight, eps, dtype)
+        return rms_norm_forward(x, weight, eps, dtype, offset)
 
 
 @_rms_norm.register_fake
-def _(x, weight, eps, dtype):
+def _(x, weight, eps, dtype, offset):
     return x.new_empty(x.shape, dtype=dtype), x.new_empty(
         x.shape[0], dtype=statistics_dtype(x.dtype)
     )
@@ -568,14 +597,17 @@ def _rms_norm_backward(
     rstd: Tensor,
     dtotal: Tensor | None,
     needs_dw: bool,
+    w_offset: float,
 ) -> tuple[Tensor, Tensor]:
     with _on_device_of(x):
-        dx, dw = rms_norm_backward(dy, x, weight, rstd, dtotal=dtotal, needs_dw=needs_dw)
+        dx, dw = rms_norm_backward(
+            dy, x, weight, rstd, dtotal=dtotal, needs_dw=needs_dw, w_offset=w_offset
+        )
     return dx, _fill_output(dw, x)
 
 
 @_rms_norm_backward.register_fake
-def _(dy, x, weight, rstd, dtotal, needs_dw):
+def _(dy, x, weight, rstd, dtotal, needs_dw, w_offset):
     w_dtype = x.dtype if weight is None else weight.dtype
     return x.new_empty(x.shape), x.new_empty(
         x.shape[1] if needs_dw else 0, dtype=w_dtype if needs_dw else x.dtype
@@ -583,7 +615,7 @@ def _(dy, x, weight, rstd, dtotal, needs_dw):
 
 
 def _rms_norm_setup(ctx, inputs, output):
-    x, weight, ctx.eps, _ = inputs
+    x, weight, ctx.eps, _, ctx.offset = inputs
     ctx.save_for_backward(x, weight, output[1])
     ctx.mark_non_differentiable(output[1])
 
@@ -597,14 +629,15 @@ _rms_norm.register_autograd(_rms_norm_vjp, setup_context=_rms_norm_setup)
 
 @torch.library.custom_op("course::add_rms_norm", mutates_args=())
 def _add_rms_norm(
-    x: Tensor, residual: Tensor, weight: Tensor | None, eps: float, dtype: torch.dtype
-) -> tuple[Tensor, Tensor, Tensor]:
+    x: Tensor, residual: Tensor, weight: Tensor | None, eps: float, dtype: torch.dtype,
+    offset: float,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     with _on_device_of(x):
-        return _add_rms_norm_outputs(x, residual, weight, eps, dtype)
+        return _add_rms_norm_outputs(x, residual, weight, eps, dtype, offset)
 
 
 @_add_rms_norm.register_fake
-def _(x, residual, weight, eps, dtype):
+def _(x, residual, weight, eps, dtype, offset):
     return (
         x.new_empty(x.shape, dtype=dtype),
         x.new_empty(x.shape),
@@ -613,7 +646,7 @@ def _(x, residual, weight, eps, dtype):
 
 
 def _add_rms_norm_setup(ctx, inputs, output):
-    _, _, weight, ctx.eps, _ = inputs
+    _, _, weight, ctx.eps, _, ctx.offset = inputs
     _, total, rstd = output
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(total, weight, rstd)
@@ -630,20 +663,20 @@ _add_rms_norm.register_autograd(_add_rms_norm_vjp, setup_context=_add_rms_norm_s
 @torch.library.custom_op("course::add_layer_norm", mutates_args=())
 def _add_layer_norm(
     x: Tensor, residual: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float,
-    dtype: torch.dtype,
+    dtype: torch.dtype, offset: float,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:  # fmt: skip
     with _on_device_of(x):
-        return _add_layer_norm_outputs(x, residual, weight, bias, eps, dtype)
+        return _add_layer_norm_outputs(x, residual, weight, bias, eps, dtype, offset)
 
 
 @_add_layer_norm.register_fake
-def _(x, residual, weight, bias, eps, dtype):
+def _(x, residual, weight, bias, eps, dtype, offset):
     row = x.new_empty(x.shape[0], dtype=statistics_dtype(x.dtype))
     return x.new_empty(x.shape, dtype=dtype), x.new_empty(x.shape), row, torch.empty_like(row)
 
 
 def _add_layer_norm_setup(ctx, inputs, output):
-    x, _, weight, bias, ctx.eps, _ = inputs
+    x, _, weight, bias, ctx.eps, _, ctx.offset = inputs
     _, total, mean, rstd = output
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(total, weight, mean, rstd)
@@ -676,37 +709,41 @@ class _RMSNormBackward(torch.autograd.Function):
 
 class _LayerNorm(_LayerNormBackward):
     @staticmethod
-    def forward(ctx, x, weight, bias, eps, dtype):
-        y, mean, rstd = layer_norm_forward(x, weight, bias, eps, dtype)
+    def forward(ctx, x, weight, bias, eps, dtype, offset):
+        y, mean, rstd = layer_norm_forward(x, weight, bias, eps, dtype, offset)
         ctx.save_for_backward(x, weight, mean, rstd)
-        ctx.eps, ctx.bias_dtype = eps, x.dtype if bias is None else bias.dtype
+        ctx.eps, ctx.offset = eps, offset
+        ctx.bias_dtype = x.dtype if bias is None else bias.dtype
         return (y,)
 
 
 class _RMSNorm(_RMSNormBackward):
     @staticmethod
-    def forward(ctx, x, weight, eps, dtype):
-        y, rstd = rms_norm_forward(x, weight, eps, dtype)
+    def forward(ctx, x, weight, eps, dtype, offset):
+        y, rstd = rms_norm_forward(x, weight, eps, dtype, offset)
         ctx.save_for_backward(x, weight, rstd)
-        ctx.eps = eps
+        ctx.eps, ctx.offset = eps, offset
         return (y,)
 
 
 class _AddRMSNorm(_RMSNormBackward):
     @staticmethod
-    def forward(ctx, x, residual, weight, eps, dtype):
-        y, total, rstd = _add_rms_norm_outputs(x, residual, weight, eps, dtype)
+    def forward(ctx, x, residual, weight, eps, dtype, offset):
+        y, total, rstd = _add_rms_norm_outputs(x, residual, weight, eps, dtype, offset)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(total, weight, rstd)
-        ctx.eps = eps
+        ctx.eps, ctx.offset = eps, offset
         return y, total
 
 
 class _AddLayerNorm(_LayerNormBackward):
     @staticmethod
-    def forward(ctx, x, residual, weight, bias, eps, dtype):
-        y, total, mean, rstd = _add_layer_norm_outputs(x, residual, weight, bias, eps, dtype)
+    def forward(ctx, x, residual, weight, bias, eps, dtype, offset):
+        y, total, mean, rstd = _add_layer_norm_outputs(
+            x, residual, weight, bias, eps, dtype, offset
+        )
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(total, weight, mean, rstd)
-        ctx.eps, ctx.bias_dtype = eps, x.dtype if bias is None else bias.dtype
+        ctx.eps, ctx.offset = eps, offset
+        ctx.bias_dtype = x.dtype if bias is None else bias.dtype
         return y, total

@@ -103,6 +103,26 @@ def test_rms_norm_matches_the_specification(shape, algorithm):
 
 
 @pytest.mark.parametrize("algorithm", LAYER_NORM)
+def test_an_offset_is_added_to_w_before_anything_else(algorithm):
+    """Equal bits to a w that has it already; a design of the lessons refuses it."""
+    x, dy, w = make((5, 37), mean=1.0), make((5, 37), seed=1), make(37, seed=2)
+    for run, known, statistics in (
+        (layer_norm_backward.layer_norm_backward, LAYER_NORM,
+            layer_norm_forward(x, w, None, 1e-5)[1:]),
+        (rms_norm_backward.rms_norm_backward, RMS_NORM, rms_norm_forward(x, w, 1e-5)[1:]),
+    ):  # fmt: skip
+        if algorithm not in known:
+            continue
+        if algorithm in ("two-stage", "locked"):
+            with pytest.raises(ValueError, match="no offset"):
+                run(dy, x, w, *statistics, w_offset=1.0, algorithm=algorithm)
+            continue
+        got = run(dy, x, w, *statistics, w_offset=1.0, algorithm=algorithm)
+        want = run(dy, x, w + 1, *statistics, algorithm=algorithm)
+        assert all(torch.equal(one, two) for one, two in zip(got, want, strict=True))
+
+
+@pytest.mark.parametrize("algorithm", LAYER_NORM)
 @pytest.mark.parametrize(
     "dtypes",
     [

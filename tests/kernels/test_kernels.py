@@ -124,6 +124,23 @@ def test_y_may_have_another_dtype_and_is_rounded_once(x_dtype, dtype, algorithm)
     close(y, want.y, np.abs(reference.float64(w)) + np.abs(want.y), dtype)
 
 
+@pytest.mark.parametrize("algorithm", ["resident", "two tiles", "blocked", "split", "few rows"])
+@pytest.mark.parametrize("offset", [1.0, -0.3])
+def test_an_offset_is_added_to_w_in_fp32(offset, algorithm):
+    """Equal bits to a w in fp32 that has it already."""
+    x, b = make((5, 37), torch.float16), make(37, torch.float16, 2)
+    w = 0.1 * make(37, torch.float16, 1)
+    whole = w.float() + offset
+    got = layer_norm_forward(x, w, b, 1e-5, None, offset, algorithm=algorithm)[0]
+    assert torch.equal(got, layer_norm_forward(x, whole, b, 1e-5, algorithm=algorithm)[0])
+    got = rms_norm_forward(x, w, 1e-5, None, offset, algorithm=algorithm)[0]
+    assert torch.equal(got, rms_norm_forward(x, whole, 1e-5, algorithm=algorithm)[0])
+    assert torch.equal(
+        rms_norm_forward(x, None, 1e-5, None, offset, algorithm=algorithm)[0],
+        rms_norm_forward(x, None, 1e-5, algorithm=algorithm)[0],
+    )
+
+
 @pytest.mark.parametrize("algorithm", ["resident", "two tiles", "blocked"])
 def test_a_mean_far_from_zero_loses_nothing(algorithm):
     check_layer_norm(make((3, 1000), torch.float32, mean=1e4), None, None, 1e-5, algorithm)

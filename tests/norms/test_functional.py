@@ -312,7 +312,38 @@ NORMS = {
         b: F.rms_norm(x + x * x, (6,), w, 1e-3) + x + x * x),
     "add_layer_norm": (lambda n, x, w, b: sum(n.add_layer_norm(x, x * x, (6,), w, b)), lambda x, w,
         b: F.layer_norm(x + x * x, (6,), w, b) + x + x * x),
+    "rms_norm_offset": (lambda n, x, w, b: n.rms_norm(x, (6,), w, 1e-3, weight_offset=1.0),
+        lambda x, w, b: F.rms_norm(x, (6,), 1 + w, 1e-3)),
+    "add_layer_norm_offset": (lambda n, x, w, b: sum(n.add_layer_norm(x, x * x, (6,), w, b,
+        weight_offset=-0.5)), lambda x, w,
+        b: F.layer_norm(x + x * x, (6,), w - 0.5, b) + x + x * x),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize("name", ["layer_norm", "rms_norm", "add_layer_norm", "add_rms_norm"])
+def test_an_offset_is_added_to_the_weight_in_fp32(name, dtype):
+    """Equal bits to a weight in fp32 that has it already, gradients included: 1 + w in fp16 would
+    lose the digits of a small w."""
+    x, r = make((6, 20), dtype), make((6, 20), dtype, 1)
+    w, b = make(20, torch.float32, 2), make(20, dtype, 3)
+    with torch.no_grad():
+        w *= 1e-3
+    whole = (w.detach() + 1).requires_grad_()
+    first = (r,) if name.startswith("add") else ()
+
+    def run(weight, **options):
+        rest = (weight, b, 1e-5) if "layer" in name else (weight, 1e-5)
+        out = getattr(functional, name)(x, *first, (20,), *rest, **options)
+        loss = sum((y.float() ** 2).sum() for y in (out if first else (out,)))
+        return out[0] if first else out, *torch.autograd.grad(loss, (x, *first, weight))
+
+    for got, want in zip(run(w, weight_offset=1.0), run(whole), strict=True):
+        assert torch.equal(got, want)
+    half = run(w.detach().to(torch.float16).requires_grad_(), weight_offset=1)
+    assert torch.equal(half[0], run(w.detach().half().float().requires_grad_(), weight_offset=1)[0])
+    bare = getattr(functional, name)(x, *first, (20,), weight_offset=1.0)
+    same(bare[0], getattr(functional, name)(x, *first, (20,))[0], dtype)
 
 
 def differentiate_twice(norm, dtype, loss_of):
@@ -431,7 +462,9 @@ def test_gradcheck_in_double():
         lambda *a: functional.rms_norm(a[0], (6,), a[1], 1e-3), (x, w), **fast
     )
     assert torch.autograd.gradcheck(
-        lambda *a: functional.add_rms_norm(a[0], a[1], (6,), a[2], 1e-3), (x, r, w), **fast
+        lambda *a: functional.add_rms_norm(a[0], a[1], (6,), a[2], 1e-3, weight_offset=1.0),
+        (x, r, w),
+        **fast,
     )
     assert torch.autograd.gradcheck(
         lambda *a: functional.add_layer_norm(a[0], a[1], (6,), a[2], a[3]), (x, r, w, b), **fast
@@ -447,10 +480,10 @@ def test_opcheck(name):
     x, w = make((3, 4)), make(4, seed=1)
     operator = getattr(functional, f"_{name}")
     arguments = {
-        "layer_norm": (x, w, make(4, seed=2), 1e-5, torch.float32),
-        "rms_norm": (x, None, 1e-5, torch.float16),
-        "add_rms_norm": (x, make((3, 4), seed=3), w, 1e-5, torch.float32),
-        "add_layer_norm": (x, make((3, 4), seed=3), w, None, 1e-5, torch.bfloat16),
+        "layer_norm": (x, w, make(4, seed=2), 1e-5, torch.float32, 1.0),
+        "rms_norm": (x, None, 1e-5, torch.float16, 0.0),
+        "add_rms_norm": (x, make((3, 4), seed=3), w, 1e-5, torch.float32, 1.0),
+        "add_layer_norm": (x, make((3, 4), seed=3), w, None, 1e-5, torch.bfloat16, 0.0),
     }[name]
     assert set(torch.library.opcheck(operator, arguments).values()) == {"SUCCESS"}
 
@@ -458,7 +491,7 @@ def test_opcheck(name):
 @pytest.mark.slow
 def test_torch_compile_sees_one_graph():
     def block(x, w, b):
-        return functional.layer_norm(torch.relu(x), (8,), w, b) * 2
+        return functional.layer_norm(torch.relu(x), (8,), w, b, weight_offset=1.0) * 2
 
     x, w, b = make((2, 3, 8)), make(8, seed=1), make(8, seed=2)
     compiled = torch.compile(block, fullgraph=True, backend="aot_eager", dynamic=True)
@@ -519,6 +552,8 @@ def test_autocast_does_what_it_does_to_pytorchs_norm():
     with torch.autocast(DEVICE, dtype=torch.bfloat16):
         assert functional.layer_norm(x, (8,), w).dtype == F.layer_norm(x, (8,), w).dtype
         assert functional.rms_norm(x, (8,), w).dtype == F.rms_norm(x, (8,), w).dtype
+        offset = functional.rms_norm(x, (8,), w, weight_offset=1.0)
+        assert torch.equal(offset, functional.rms_norm(x, (8,), w.float() + 1))
 
 
 # ---- modules -------------------------------------------------------------------------------------
@@ -546,12 +581,28 @@ def test_a_module_takes_pytorchs_weights_and_gives_its_values(ours, theirs, opti
     assert repr(module) == repr(original)
 
 
+@pytest.mark.parametrize("name", ["LayerNorm", "RMSNorm"])
+def test_a_new_module_with_an_offset_scales_by_one(name):
+    plain, module = (
+        getattr(modules, name)(6, device=DEVICE, **options)
+        for options in ({}, {"weight_offset": 1})
+    )
+    x = make((2, 6), grad=False)
+    assert not module.weight.any() and torch.equal(module(x), plain(x))
+    torch.nn.init.normal_(module.weight)
+    plain.load_state_dict(module.state_dict() | {"weight": module.weight + 1})
+    assert torch.equal(module(x), plain(x))
+    assert repr(module) == repr(plain)[:-1] + ", weight_offset=1)"
+    assert getattr(modules, name)(6, weight_offset=1, elementwise_affine=False)(x).shape == (2, 6)
+
+
 def test_the_fused_module():
     module = modules.AddRMSNorm(6, device=DEVICE)
     x, r = make((2, 6), grad=False), make((2, 6), seed=1, grad=False)
     y, total = module(x, r)
     same(y, F.rms_norm(x + r, (6,), module.weight), torch.float32)
     assert torch.equal(total, x + r)
+    assert torch.equal(y, modules.AddRMSNorm(6, weight_offset=1.0, device=DEVICE)(x, r)[0])
 
 
 # ---- PyTorch's own samples -----------------------------------------------------------------------
