@@ -121,7 +121,6 @@ class Question:
             choices=tuple(map(translate, self.choices)), unit=translate(self.unit),
             cells=tuple(tuple(map(translate, labels)) for labels in self.cells),
             answer=translate(self.answer) if isinstance(self.answer, str) else self.answer,
-            cells=tuple(tuple(map(translate, labels)) for labels in self.cells),
             others={translate(key) if choice else key: translate(verdict_text) for key,
                 verdict_text in self.others.items()},
         )  # fmt: skip
