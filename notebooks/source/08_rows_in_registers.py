@@ -13,8 +13,8 @@
 # %% [markdown]
 # # 08 Rows in registers
 #
-# Lesson 07's kernel loads a row in three loops. If the block is as wide as the row, each loop runs
-# once, and all three load the same numbers. Does the compiler leave two of them out? You look
+# Lesson 07's kernel loads each row in three loops. If the block is as wide as the row, each loop
+# runs once, and all three load the same numbers. Does the compiler leave two of them out? You look
 # at the compiled code, and write a kernel that loads each row once.
 #
 # *About 40 minutes, the exercise included. Needs: lesson 07.*
