@@ -121,8 +121,8 @@ assert 8192**2 == 67_108_864
 # %% [markdown]
 # ## What is left of a push?
 #
-# One abbreviation: $y = \hat{x} \cdot w + b$, so the loss feels `xhat[a]` with `w[a] * dy[a]`. The
-# course calls that product **wdy**.
+# One abbreviation: $y = \hat{x} \cdot w + b$, so the loss rises by `w[a] * dy[a]` for each unit that
+# `xhat[a]` moves. The course calls that product **wdy**.
 #
 # A row of three numbers is a point in space, and wdy is an arrow: push xhat along it, and the loss
 # rises fastest. In the picture up is the direction 1, the vector (1, 1, 1). Do these four things:

@@ -408,8 +408,8 @@ exercise("11a")
 # %% [markdown]
 # ## What is left of it for RMSNorm?
 #
-# In 10b a term went, and you know which. Suppose that somebody turns 11a into a kernel for RMSNorm,
-# computes xhat as `x * rstd`, and still subtracts c2.
+# In 10b you removed a term. Suppose that somebody turns 11a into a kernel for RMSNorm, computes xhat
+# as `x * rstd`, and still subtracts c2.
 
 # %%
 predict("11-habit")
