@@ -15,6 +15,7 @@ from IPython.core.getipython import get_ipython
 from IPython.display import HTML, DisplayHandle
 
 from course_lib.base import runtime
+from course_lib.base.translation import gettext as _
 from course_lib.learner import progress
 from course_lib.lessons.stylesheets import BOX_STYLE
 
@@ -23,9 +24,9 @@ METADATA = "predictions"
 
 # The first output of a closed answer is a fold. While it is closed, CSS hides the cell's other
 # outputs.
-_CLOSED = f"""{BOX_STYLE}<style>
+_CLOSED_STYLE = f"""{BOX_STYLE}<style>
 .jp-OutputArea:has(> .jp-OutputArea-child .course-closed:not([open])) > .jp-OutputArea-child:not(:has(.course-closed)) {{ display: none; }}
-</style><details class="course-box open course-closed"><summary><b>Answer.</b> Predict first, or open it here.</summary></details>"""  # noqa: E501
+</style>"""  # noqa: E501
 
 # predictions whose answer was shown in this session, whether or not the learner predicted
 _shown: set[str] = set()
@@ -46,8 +47,13 @@ def _close(predictions: Sequence[str]) -> None:
     waiting = frozenset(predictions) - _shown - progress.read_predictions().keys()
     if waiting:
         mark = DisplayHandle()
-        mark.display(HTML(_CLOSED))
+        mark.display(HTML(_CLOSED_STYLE + _write_fold()))
         _closed.append((waiting, mark))
+
+
+def _write_fold() -> str:
+    words = _("<b>Answer.</b> Predict first, or open it here.")
+    return f'<details class="course-box open course-closed"><summary>{words}</summary></details>'
 
 
 def open_answers(prediction_id: str) -> None:
