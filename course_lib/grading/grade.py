@@ -54,15 +54,13 @@ def grade(
     run.
 
     If the verdict shows a case that is none of the exercise's, a smaller one or one of the second
-    run, it is the last. With a secret,
-    ``tell_first_failure`` is not called and nothing is timed: a grade must not depend on the
-    machine.
+    run, it is the last. With a secret, ``tell_first_failure`` is not called and nothing is timed: a
+    grade must not depend on the machine.
 
     Raises: EnvironmentFault or OSError if this machine cannot run the check. Any other exception is
     a bug in the grader.
     """
     text, name = "", make_visible_line(path.name)
-    kind = find_kind(exercise.kind)
     try:
         text = source.read_text(
             path, _describe_reset(exercise) if texts.is_learners_file(exercise, path) else ""
@@ -78,10 +76,6 @@ def grade(
         plans = counting.mark_counted(exercise, plans)
     running = Running(kernels, mode, limits, len(places.split_lines(text)) if hidden else None)
     compilation = Compilation(kernels, plans, name) if find_mode(mode).asks_compiler else None
-    take = None
-    if tell_first_failure is not None and not hidden:
-        take = FirstFailure(plans, tell_first_failure, compilation).take
-    judge_plans = judge_shuffled if kind.shuffles_cases else Running.judge_all
     # A person who is told of the first failure waits for the verdict.
     reports = {}
     if tell_first_failure is not None:
@@ -89,9 +83,8 @@ def grade(
             compilation.ask()
         if not hidden:
             reports = _start_reports(kernels, exercise, mode, name)
-    run, judged, unchecked = judge_plans(running, plans, take)
-    if compilation and not all(j.passed for j in judged):
-        compilation.stop()
+    tell = None if hidden else tell_first_failure
+    run, judged, unchecked = _judge_plans(exercise, running, plans, tell, compilation)
     # No smaller case is shown with hidden cases: which one is found depends on them, and could tell
     # the learner about them.
     search = None if hidden else SmallCases(kernels, exercise, mode, limits)
@@ -113,6 +106,25 @@ def grade(
         counts = counting.list_counts(exercise, plans, run.counts, compiled)
         verdict = replace(verdict, counts=counts)
     return verdict, [*judged, *others]
+
+
+def _judge_plans(
+    exercise: Exercise,
+    running: Running,
+    plans: list[Plan],
+    tell_first_failure: Callable[[str], None] | None,
+    compilation: Compilation | None,
+) -> tuple[runner.Run, list[Judged], str]:
+    """Run and judge every case; a compilation of what does not pass is stopped."""
+    take = None
+    if tell_first_failure is not None:
+        take = FirstFailure(plans, tell_first_failure, compilation).take
+    shuffles = find_kind(exercise.kind).shuffles_cases
+    judge = judge_shuffled if shuffles else Running.judge_all
+    run, judged, unchecked = judge(running, plans, take)
+    if compilation and not all(j.passed for j in judged):
+        compilation.stop()
+    return run, judged, unchecked
 
 
 def _start_reports(

@@ -11,7 +11,8 @@ from __future__ import annotations
 import copy
 import html
 import re
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import nbformat
@@ -156,44 +157,46 @@ def make_page(notebook: Cell, name: str, source: CourseSource) -> Cell:
         for cell in later_cells
         for output in cell.get("outputs", [])
     )
-    cells = [title_cell, _markdown(_write_way_to_run(name, source, moves))]
-    diving, number = False, 0
-    while number < len(later_cells):
-        cell = later_cells[number]
-        heading = _HEADING.match(cell.source) if cell.cell_type == "markdown" else None
-        if diving and heading and len(heading[1]) <= 2:
-            cells.append(_markdown(close_fold()))
-            diving = False
-        if heading and DIVE in _get_tags(cell):
-            title, _newline, below = cell.source.partition("\n")
-            cells += [
-                _markdown(title),
-                _markdown(open_fold("Open this dive", look="dive")),
-                _markdown(below),
-            ]
-            diving = True
-        elif lesson := _find_call(cell, "recall"):
-            for question in choose_questions(lesson, {}, {}):
-                cells += _make_fold(
-                    [], replace(question, question=question.recall), _("Do you remember?")
-                )
-        elif (question_id := _find_call(cell, "predict")) or ANSWER in _get_tags(cell):
-            run = _count_answers(later_cells, number + bool(question_id))
-            cells += _make_fold(
-                later_cells[number + bool(question_id) : number + bool(question_id) + run],
-                prediction.find(question_id) if question_id else None,
-            )
-            number += run + bool(question_id) - 1
-        else:
-            cells.append(_make_cell(cell, flat=diving))
-            if exercise_id := _find_call(cell, "exercise"):
-                cells.append(_markdown(_write_unsolved(catalog.get(exercise_id))))
-        number += 1
-    page.cells = cells + [_markdown(close_fold())] * diving
+    page.cells = [
+        title_cell,
+        _markdown(_write_way_to_run(name, source, moves)),
+        *_make_cells(later_cells),
+    ]
     for index, cell in enumerate(page.cells):
         cell["id"] = f"page-{index:03}"
     _check_nothing_is_to_run(page, name)
     return page
+
+
+def _make_cells(cells: Sequence[Cell]) -> Iterator[Cell]:
+    """Yield what the page shows of a lesson's cells: dives and answers are folded."""
+    left, diving = deque(cells), False
+    while left:
+        cell = left.popleft()
+        heading = _HEADING.match(cell.source) if cell.cell_type == "markdown" else None
+        if diving and heading and len(heading[1]) <= 2:
+            yield _markdown(close_fold())
+            diving = False
+        if heading and DIVE in _get_tags(cell):
+            title, _newline, below = cell.source.partition("\n")
+            yield _markdown(title)
+            yield _markdown(open_fold("Open this dive", look="dive"))
+            yield _markdown(below)
+            diving = True
+        elif lesson := _find_call(cell, "recall"):
+            for question in choose_questions(lesson, {}, {}):
+                asked = replace(question, question=question.recall)
+                yield from _make_fold([], asked, _("Do you remember?"))
+        elif question_id := _find_call(cell, "predict"):
+            yield from _make_fold(_take_answers(left), prediction.find(question_id))
+        elif ANSWER in _get_tags(cell):
+            yield from _make_fold([cell, *_take_answers(left)], None)
+        else:
+            yield _make_cell(cell, flat=diving)
+            if exercise_id := _find_call(cell, "exercise"):
+                yield _markdown(_write_unsolved(catalog.get(exercise_id)))
+    if diving:
+        yield _markdown(close_fold())
 
 
 def _write_way_to_run(name: str, source: CourseSource, moves: bool) -> str:
@@ -244,12 +247,12 @@ def _find_call(cell: Cell, call: str) -> str | None:
     return arguments[0] if cell.cell_type == "code" and arguments else None
 
 
-def _count_answers(cells: list[Cell], start: int) -> int:
-    """Count the consecutive cells from ``start`` on that are tagged ``answer``."""
-    run = 0
-    while start + run < len(cells) and ANSWER in _get_tags(cells[start + run]):
-        run += 1
-    return run
+def _take_answers(cells: deque[Cell]) -> list[Cell]:
+    """Take the cells tagged ``answer`` from the front of ``cells``."""
+    answers = []
+    while cells and ANSWER in _get_tags(cells[0]):
+        answers.append(cells.popleft())
+    return answers
 
 
 def _make_fold(
