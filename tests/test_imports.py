@@ -253,6 +253,7 @@ def test_kernels_and_reference_import_no_optional_library():
         "functools",
         "inspect",
         "operator",
+        "struct",
     }
     for module in [*within("kernels"), *within("norms.reference")]:
         assert {name.split(".")[0] for name in list_imports(module)} <= allowed, module

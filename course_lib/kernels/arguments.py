@@ -23,3 +23,37 @@ def read_eps(eps):
 def add_offset(w, W_OFFSET: tl.constexpr):
     """w + W_OFFSET; without an offset w itself, because the compiler does not leave out w + 0.0."""
     return w + W_OFFSET if W_OFFSET != 0.0 else w
+
+
+@triton.jit
+def show_vectors(stride, VECTOR: tl.constexpr):
+    """The elements from one row to the next as a multiple of VECTOR, in plain sight of the
+    compiler. A tuple is left to find_rows."""
+    if isinstance(stride, tl.tuple):
+        return stride
+    else:
+        return stride // VECTOR * VECTOR
+
+
+@triton.jit
+def find_rows(rows, stride, VECTOR: tl.constexpr):
+    """Elements from the first row to each of ``rows``.
+
+    ``stride`` is the elements from one row to the next, or, for rows of three dimensions, the tuple
+    of ``operands.strides``: the inner rows, the middle rows, and the elements from one inner,
+    middle and outer row to the next, which VECTOR divides.
+    """
+    if isinstance(stride, tl.tuple):
+        # there are fewer rows than 2^31, and a division of 64-bit numbers takes longer
+        number = rows.to(tl.int32)
+        outer = number // stride[0]
+        inner = number - outer * stride[0]
+        middle = outer % stride[1]
+        outer = outer // stride[1]
+        return (
+            inner.to(tl.int64) * (stride[2] // VECTOR * VECTOR)
+            + middle.to(tl.int64) * (stride[3] // VECTOR * VECTOR)
+            + outer.to(tl.int64) * (stride[4] // VECTOR * VECTOR)
+        )
+    else:
+        return rows * stride

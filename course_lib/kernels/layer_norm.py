@@ -26,7 +26,7 @@ import triton.language as tl
 from torch import Tensor
 
 from course_lib.kernels.add_layer_norm import add_layer_norm_kernel
-from course_lib.kernels.arguments import add_offset, read_eps
+from course_lib.kernels.arguments import add_offset, find_rows, read_eps, show_vectors
 from course_lib.kernels.launch import operands, tables
 from course_lib.kernels.launch.device_classes import DeviceClass, find_line
 from course_lib.kernels.launch.launcher import Launcher, launch
@@ -116,13 +116,14 @@ def layer_norm_resident_kernel(
     cols = tl.arange(0, BLOCK)
     # VECTOR divides them, here in plain sight of the compiler
     N = N // VECTOR * VECTOR
-    stride_x_row = stride_x_row // VECTOR * VECTOR
+    stride_x_row = show_vectors(stride_x_row, VECTOR)
     stride_y_row = stride_y_row // VECTOR * VECTOR
     col_mask = cols < N
     mask = (rows < M)[:, None] & col_mask[None, :]
     cols_wide = cols.to(tl.int64)
 
-    x_tile_ptr = x_ptr + rows[:, None] * stride_x_row + cols_wide[None, :] * stride_x_col
+    x_rows = find_rows(rows[:, None], stride_x_row, VECTOR)
+    x_tile_ptr = x_ptr + x_rows + cols_wide[None, :] * stride_x_col
     x = tl.load(x_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
 
     mean = tl.sum(x, axis=1) / N
@@ -149,7 +150,7 @@ def _resident(
     y: Tensor, total: Tensor | None,
     mean: Tensor | None, rstd: Tensor, eps: float, w_offset: float,
 ) -> None:  # fmt: skip
-    M, N = x.shape
+    M, N = y.shape
     x_strides = operands.strides(x)
     added = x_strides if residual is None else operands.strides(residual)
     rows, launcher = _prepare_resident(
@@ -226,10 +227,10 @@ def layer_norm_forward(
     algorithm: str = "auto",
     save: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """LayerNorm of the rows of a matrix.
+    """LayerNorm of the rows of x, its last dimension.
 
     Args:
-        x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
+        x: shape (..., N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
         w, b: shape (N,), any of those dtypes, or None.
         eps: added to the variance inside the root.
         dtype: of y; None takes x's.
@@ -239,8 +240,8 @@ def layer_norm_forward(
         save: False if there is no backward pass. mean and rstd then share memory, and their values
             are meaningless.
 
-    Returns: y of x's shape, contiguous; mean and rstd, shape (M,), fp32, or fp64 for an
-    fp64 x.
+    Returns: y of x's shape, contiguous; mean and rstd, shape (M,) for M rows, fp32, or fp64
+    for an fp64 x.
 
     Raises: ValueError if the algorithm is unknown, or cannot take this x.
     """
@@ -260,7 +261,7 @@ def add_layer_norm_forward(
     elements instead of 5 M N.
 
     Args:
-        x, residual: shape (M, N), N >= 1, of one dtype, fp32, fp16, bf16 or fp64, any strides.
+        x, residual: shape (..., N), N >= 1, of one dtype, fp32, fp16, bf16 or fp64, any strides.
         w, b: shape (N,), any of those dtypes, or None.
         eps: added to the variance inside the root.
         dtype: of y; None takes x's.

@@ -115,10 +115,11 @@ def layer_norm_backward(
     """The gradients of :func:`course_lib.kernels.layer_norm.layer_norm_forward`.
 
     Args:
-        dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, also 0 as in an expanded dy.
+        dy, x: shape (..., N), fp32, fp16, bf16 or fp64, any strides, also 0 as in an expanded dy.
         w: shape (N,), or None for all ones.
-        mean, rstd: shape (M,), as the forward pass saved them: fp32, or fp64 for an fp64 x.
-        dtotal: shape (M, N), if x is a sum that the next layer uses as well: the gradient from
+        mean, rstd: shape (M,) for M rows, as the forward pass saved them: fp32, or fp64 for an
+            fp64 x.
+        dtotal: shape (..., N), if x is a sum that the next layer uses as well: the gradient from
             there. It is added to dx before dx is rounded.
         needs_dw, needs_db: whether dw and db are computed.
         bias_dtype: dtype of db; None takes w's dtype, or x's without w.

@@ -37,6 +37,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from math import prod
 
 import torch
 import triton
@@ -44,7 +45,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from course_lib.kernels.arguments import add_offset
+from course_lib.kernels.arguments import add_offset, find_rows, show_vectors
 from course_lib.kernels.column_sums import column_sums
 from course_lib.kernels.launch import choice, device, operands, tables
 from course_lib.kernels.launch.device_classes import DeviceClass, find_line
@@ -204,8 +205,8 @@ def norm_backward_persistent_kernel(
     cols = tl.arange(0, BLOCK)
     # VECTOR divides them, here in plain sight of the compiler
     N = N // VECTOR * VECTOR
-    stride_dy_row = stride_dy_row // VECTOR * VECTOR
-    stride_x_row = stride_x_row // VECTOR * VECTOR
+    stride_dy_row = show_vectors(stride_dy_row, VECTOR)
+    stride_x_row = show_vectors(stride_x_row, VECTOR)
     stride_dx_row = stride_dx_row // VECTOR * VECTOR
     col_mask = cols < N
     wide = cols.to(tl.int64)[None, :]
@@ -226,17 +227,21 @@ def norm_backward_persistent_kernel(
         rows = (tile * ROWS + tl.arange(0, ROWS)).to(tl.int64)
         row_mask = rows < M
         if FULL and ROWS == 1:
-            x_tile_ptr = x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col
+            x_rows = find_rows(rows[:, None], stride_x_row, VECTOR)
+            x_tile_ptr = x_ptr + x_rows + wide * stride_x_col
             xhat = tl.load(x_tile_ptr, eviction_policy=EVICTION_POLICY).to(ACC)
-            dy_tile_ptr = dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col
+            dy_rows = find_rows(rows[:, None], stride_dy_row, VECTOR)
+            dy_tile_ptr = dy_ptr + dy_rows + wide * stride_dy_col
             dy = tl.load(dy_tile_ptr, eviction_policy=EVICTION_POLICY).to(ACC)
         else:
             mask = row_mask[:, None] & col_mask[None, :]
-            x_tile_ptr = x_ptr + rows[:, None] * stride_x_row + wide * stride_x_col
+            x_rows = find_rows(rows[:, None], stride_x_row, VECTOR)
+            x_tile_ptr = x_ptr + x_rows + wide * stride_x_col
             xhat = tl.load(x_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(
                 ACC
             )
-            dy_tile_ptr = dy_ptr + rows[:, None] * stride_dy_row + wide * stride_dy_col
+            dy_rows = find_rows(rows[:, None], stride_dy_row, VECTOR)
+            dy_tile_ptr = dy_ptr + dy_rows + wide * stride_dy_col
             dy = tl.load(dy_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
         if AHEAD == "":
             if CENTRED:
@@ -466,11 +471,11 @@ def norm_backward(
     """Compute the gradients of a norm of the rows of a matrix, by one of ``designs``.
 
     Args:
-        dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, also 0 as in an expanded dy.
+        dy, x: shape (..., N), fp32, fp16, bf16 or fp64, any strides, also 0 as in an expanded dy.
         w: shape (N,), or None for all ones.
         mean, rstd: shape (M,), as the forward pass saved them: fp32, or fp64 for an fp64 x; mean
             None for RMSNorm.
-        dtotal: shape (M, N), if x is a sum that the next layer uses as well: the gradient from
+        dtotal: shape (..., N), if x is a sum that the next layer uses as well: the gradient from
             there. It is added to dx before dx is rounded.
         needs_dw, needs_db: whether dw and db are computed. needs_db is False for RMSNorm.
         bias_dtype: dtype of db; None takes w's dtype, or x's without w.
@@ -488,10 +493,13 @@ def norm_backward(
             f"algorithm is {algorithm!r}; it can be {', '.join(map(repr, ('auto', *designs)))}"
         )
     operands.check_columns(x)
-    M, N = x.shape
+    shape, N = x.shape, x.shape[-1]
+    scattered = algorithm in ("auto", "persistent")
+    x, dy = (operands.view_rows(rows, scattered=scattered) for rows in (x, dy))
+    dx = torch.empty((prod(shape[:-1]), N), dtype=x.dtype, device=x.device)
+    M = dx.shape[0]
     # without rows the sums are 0, and no kernel is launched
     make = torch.empty if M else torch.zeros
-    dx = torch.empty((M, N), dtype=x.dtype, device=x.device)
     w_dtype = x.dtype if w is None else w.dtype
     dw = make(N, dtype=w_dtype, device=x.device) if needs_dw else None
     db = make(N, dtype=bias_dtype or w_dtype, device=x.device) if needs_db else None
@@ -503,7 +511,7 @@ def norm_backward(
             tuned, dy, x, None if w is None else w.contiguous(), mean, rstd,
             None if dtotal is None else dtotal.contiguous(), dx, dw, db, w_offset,
         )  # fmt: skip
-    return dx, dw, db
+    return dx if len(shape) == 2 else dx.view(shape), dw, db
 
 
 def check_whole(
@@ -523,7 +531,7 @@ def _persistent(
     tuned: DeviceClass, dy: Tensor, x: Tensor, w: Tensor | None, mean: Tensor | None, rstd: Tensor,
     dtotal: Tensor | None, dx: Tensor, dw: Tensor | None, db: Tensor | None, w_offset: float,
 ) -> None:  # fmt: skip
-    M, N = x.shape
+    M, N = dx.shape
     strides = *operands.strides(dy), *operands.strides(x)
     centred = mean is not None
     unneeded = dw is None and tables.computes_unneeded_sums(N, centred=centred)

@@ -9,6 +9,7 @@ one kernel for both norms.
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 import torch
 from torch import Tensor
@@ -53,8 +54,8 @@ def norm_forward(
     by one of ``designs``.
 
     Args:
-        x, residual: shape (M, N), N >= 1, of one dtype, fp32, fp16, bf16 or fp64, any strides;
-            residual may be None.
+        x, residual: shape (..., N), N >= 1, of one dtype, fp32, fp16, bf16 or fp64, any strides;
+            residual may be None. A matrix has M rows here and in what this module calls.
         w, b: shape (N,), any of those dtypes, or None.
         eps: added inside the root.
         centred: True for LayerNorm, False for RMSNorm, whose b is None.
@@ -79,12 +80,16 @@ def norm_forward(
     operands.check_columns(x)
     if residual is not None:
         operands.check_alike(x, residual)
-    y = torch.empty_like(x, dtype=dtype, memory_format=torch.contiguous_format)
+    shape, N = x.shape, x.shape[-1]
+    alone = residual is None and algorithm in ("auto", "resident")
+    x = operands.view_rows(x, scattered=alone)
+    residual = None if residual is None else operands.view_rows(residual, scattered=False)
+    y = torch.empty((prod(shape[:-1]), N), dtype=dtype or x.dtype, device=x.device)
     total = None if residual is None else torch.empty_like(y, dtype=x.dtype)
-    rstd = torch.empty(x.shape[0], dtype=operands.statistics_dtype(x.dtype), device=x.device)
+    rstd = torch.empty(y.shape[0], dtype=operands.statistics_dtype(x.dtype), device=x.device)
     # reusing rstd saves the host an allocation
     mean = None if not centred else torch.empty_like(rstd) if save else rstd
-    if x.shape[0]:
+    if y.shape[0]:
         w = None if w is None else w.contiguous()
         b = None if b is None else b.contiguous()
         tuned = choice.find_device_class(x)
@@ -92,4 +97,7 @@ def norm_forward(
             algorithm = choice.choose_forward(x, residual, w, b, centred=centred, tuned=tuned)
         eps = operands.encode_eps(eps, x.dtype)
         designs[algorithm](tuned, x, residual, w, b, y, total, mean, rstd, eps, w_offset)
+    if len(shape) != 2:
+        y = y.view(shape)
+        total = None if total is None else total.view(shape)
     return operands.first_given(total, y), y, mean, rstd

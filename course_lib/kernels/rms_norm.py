@@ -24,7 +24,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from course_lib.kernels.arguments import add_offset, read_eps
+from course_lib.kernels.arguments import add_offset, find_rows, read_eps, show_vectors
 from course_lib.kernels.launch import operands, tables
 from course_lib.kernels.launch.device_classes import DeviceClass
 from course_lib.kernels.launch.launcher import Launcher, launch
@@ -101,8 +101,8 @@ def rms_norm_resident_kernel(
     cols = tl.arange(0, BLOCK)
     # VECTOR divides them, here in plain sight of the compiler
     N = N // VECTOR * VECTOR
-    stride_x_row = stride_x_row // VECTOR * VECTOR
-    stride_residual_row = stride_residual_row // VECTOR * VECTOR
+    stride_x_row = show_vectors(stride_x_row, VECTOR)
+    stride_residual_row = show_vectors(stride_residual_row, VECTOR)
     stride_y_row = stride_y_row // VECTOR * VECTOR
     col_mask = cols < N
     mask = (rows < M)[:, None] & col_mask[None, :]
@@ -111,7 +111,8 @@ def rms_norm_resident_kernel(
 
     if HAS_W and W_FIRST:
         w = tl.load(w_ptr + cols, mask=col_mask, other=0.0, eviction_policy="evict_last")
-    x_tile_ptr = x_ptr + rows[:, None] * stride_x_row + cols_wide[None, :] * stride_x_col
+    x_rows = find_rows(rows[:, None], stride_x_row, VECTOR)
+    x_tile_ptr = x_ptr + x_rows + cols_wide[None, :] * stride_x_col
     x = tl.load(x_tile_ptr, mask=mask, other=0.0, eviction_policy=EVICTION_POLICY).to(ACC)
     if ADD:
         residual_tile_ptr = (
@@ -145,7 +146,7 @@ def _resident(
     total: Tensor | None,
     mean: None, rstd: Tensor, eps: float, w_offset: float,
 ) -> None:  # fmt: skip
-    M, N = x.shape
+    M, N = y.shape
     x_strides = operands.strides(x)
     added = x_strides if residual is None else operands.strides(residual)
     rows, launcher = _prepare_resident(
@@ -198,10 +199,10 @@ def rms_norm_forward(
     w_offset: float = 0.0, *,
     algorithm: str = "auto",
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """RMSNorm of the rows of a matrix.
+    """RMSNorm of the rows of x, its last dimension.
 
     Args:
-        x: shape (M, N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
+        x: shape (..., N), N >= 1, fp32, fp16, bf16 or fp64, any strides.
         w: shape (N,), any of those dtypes, or None.
         eps: added to the mean square inside the root.
         dtype: of y; None takes x's.
@@ -209,7 +210,8 @@ def rms_norm_forward(
         algorithm: one of ALGORITHMS; "auto" takes that of
             :func:`course_lib.kernels.launch.choice.choose_forward`.
 
-    Returns: y of x's shape, contiguous; rstd, shape (M,), fp32, or fp64 for an fp64 x.
+    Returns: y of x's shape, contiguous; rstd, shape (M,) for M rows, fp32, or fp64 for an
+    fp64 x.
 
     Raises: ValueError if the algorithm is unknown, or cannot take this x.
     """
@@ -228,7 +230,7 @@ def add_rms_norm_forward(
     instead of 5 M N.
 
     Args:
-        x, residual: shape (M, N), N >= 1, of one dtype, fp32, fp16, bf16 or fp64, any strides.
+        x, residual: shape (..., N), N >= 1, of one dtype, fp32, fp16, bf16 or fp64, any strides.
         w: shape (N,), any of those dtypes, or None.
         eps: added to the mean square inside the root.
         dtype: of y; None takes x's.

@@ -18,9 +18,9 @@ def rms_norm_backward(
     """The gradients of :func:`course_lib.kernels.rms_norm.rms_norm_forward`.
 
     Args:
-        dy, x: shape (M, N), fp32, fp16, bf16 or fp64, any strides, also 0 as in an expanded dy.
+        dy, x: shape (..., N), fp32, fp16, bf16 or fp64, any strides, also 0 as in an expanded dy.
         w: shape (N,), or None for all ones.
-        rstd: shape (M,), as the forward pass saved it: fp32, or fp64 for an fp64 x.
+        rstd: shape (M,) for M rows, as the forward pass saved it: fp32, or fp64 for an fp64 x.
         dtotal, needs_dw, w_offset: as for
             :func:`course_lib.kernels.layer_norm_backward.layer_norm_backward`.
         algorithm: one of ALGORITHMS; "auto" takes that of

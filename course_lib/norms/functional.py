@@ -16,8 +16,8 @@ modules get plain tensors.
 Each function is a registered operator (``course::...``), so that torch.compile sees one node with
 known shapes and an autograd formula instead of a graph break. A call outside torch.compile bypasses
 the operator, and goes to the kernels or to an autograd function: PyTorch's machinery for operators
-written in Python costs more host time per call than everything else together. The kernels need
-matrices; everything about shapes happens here.
+written in Python costs more host time per call than everything else together. Everything about
+normalized shapes happens here; the kernels' functions get (..., N) and any strides.
 """
 
 from __future__ import annotations
@@ -73,16 +73,15 @@ def layer_norm(
     """
     _check("layer_norm", input, normalized_shape, dtype, weight=weight, bias=bias)
     dtype = dtype or _choose_autocast_dtype(input)
-    N = prod(normalized_shape)
     if input.numel() == 0:
         return _normalise_nothing(input, dtype, weight, bias)
     if _is_transformed():
         return _normalise_in_pytorch(
-            input, N, weight, bias, eps, dtype, weight_offset, centred=True
+            input, normalized_shape, weight, bias, eps, dtype, weight_offset, centred=True
         )
     run = _choose_eager(_LayerNorm, _infer_layer_norm, input, weight, bias) or _layer_norm
     y, *_ = run(
-        _view_as_matrix(input, N), _flatten(weight), _flatten(bias), float(eps), dtype,
+        _flatten_rows(input, normalized_shape), _flatten(weight), _flatten(bias), float(eps), dtype,
         weight_offset,
     )  # fmt: skip
     return _shape_as(y, input)
@@ -118,16 +117,26 @@ def rms_norm(
     """
     _check("rms_norm", input, normalized_shape, dtype, weight=weight)
     dtype = dtype or input.dtype
-    N = prod(normalized_shape)
     if input.numel() == 0:
         return _normalise_nothing(input, dtype, weight)
     if _is_transformed():
         return _normalise_in_pytorch(
-            input, N, weight, None, _resolve_eps(eps, input), dtype, weight_offset, centred=False
+            input,
+            normalized_shape,
+            weight,
+            None,
+            _resolve_eps(eps, input),
+            dtype,
+            weight_offset,
+            centred=False,
         )
     run = _choose_eager(_RMSNorm, rms_norm_forward, input, weight) or _rms_norm
     y, *_ = run(
-        _view_as_matrix(input, N), _flatten(weight), _resolve_eps(eps, input), dtype, weight_offset
+        _flatten_rows(input, normalized_shape),
+        _flatten(weight),
+        _resolve_eps(eps, input),
+        dtype,
+        weight_offset,
     )
     return _shape_as(y, input)
 
@@ -158,20 +167,26 @@ def add_rms_norm(
     _check("add_rms_norm", input, normalized_shape, dtype, weight=weight)
     _check_alike(input, residual)
     dtype = dtype or input.dtype
-    N = prod(normalized_shape)
     if input.numel() == 0:
         return _normalise_nothing(input, dtype, weight), input + residual
     if _is_transformed():
         total = input + residual
         return _normalise_in_pytorch(
-            total, N, weight, None, _resolve_eps(eps, input), dtype, weight_offset, centred=False
+            total,
+            normalized_shape,
+            weight,
+            None,
+            _resolve_eps(eps, input),
+            dtype,
+            weight_offset,
+            centred=False,
         ), total
     run = (
         _choose_eager(_AddRMSNorm, _add_rms_norm_outputs, input, residual, weight) or _add_rms_norm
     )
     y, total, *_ = run(
-        _view_as_matrix(input, N),
-        _view_as_matrix(residual, N),
+        _flatten_rows(input, normalized_shape),
+        _flatten_rows(residual, normalized_shape),
         _flatten(weight),
         _resolve_eps(eps, input),
         dtype,
@@ -206,21 +221,20 @@ def add_layer_norm(
     _check("add_layer_norm", input, normalized_shape, dtype, weight=weight, bias=bias)
     _check_alike(input, residual)
     dtype = dtype or input.dtype
-    N = prod(normalized_shape)
     if input.numel() == 0:
         return _normalise_nothing(input, dtype, weight, bias), input + residual
     if _is_transformed():
         total = input + residual
         return _normalise_in_pytorch(
-            total, N, weight, bias, eps, dtype, weight_offset, centred=True
+            total, normalized_shape, weight, bias, eps, dtype, weight_offset, centred=True
         ), total
     run = (
         _choose_eager(_AddLayerNorm, _add_layer_norm_outputs, input, residual, weight, bias)
         or _add_layer_norm
     )
     y, total, *_ = run(
-        _view_as_matrix(input, N),
-        _view_as_matrix(residual, N),
+        _flatten_rows(input, normalized_shape),
+        _flatten_rows(residual, normalized_shape),
         _flatten(weight),
         _flatten(bias),
         float(eps),
@@ -313,14 +327,14 @@ def _choose_autocast_dtype(input: Tensor) -> torch.dtype:
     return torch.float32
 
 
-def _view_as_matrix(tensor: Tensor, N: int) -> Tensor:
-    """Return the tensor as (M, N), as a view if the strides allow one."""
-    return tensor if tensor.ndim == 2 and tensor.shape[1] == N else tensor.reshape(-1, N)
+def _flatten_rows(tensor: Tensor, normalized_shape: Sequence[int]) -> Tensor:
+    """Return the tensor with the dimensions of a row in one."""
+    return tensor if len(normalized_shape) == 1 else tensor.flatten(-len(normalized_shape))
 
 
-def _shape_as(matrix: Tensor, input: Tensor) -> Tensor:
+def _shape_as(y: Tensor, input: Tensor) -> Tensor:
     # a needless view would cost host time
-    return matrix if matrix.shape == input.shape else matrix.view(input.shape)
+    return y if y.shape == input.shape else y.view(input.shape)
 
 
 def _flatten(parameter: Tensor | None) -> Tensor | None:
@@ -462,21 +476,21 @@ def _compute_differentiable_gradients(
     dy32 = dy.to(dtype)
     xhat, rstd = _normalise(x.to(dtype), ctx.eps, centred=centred)
     wdy = dy32 if weight is None else dy32 * (weight.to(dtype) + ctx.offset)
-    dx = wdy - xhat * (xhat * wdy).mean(1, keepdim=True)
+    dx = wdy - xhat * (xhat * wdy).mean(-1, keepdim=True)
     if centred:
-        dx = dx - wdy.mean(1, keepdim=True)
+        dx = dx - wdy.mean(-1, keepdim=True)
     dx = dx * rstd
     if dtotal is not None:
         dx = dx + dtotal.to(dtype)
-    dw = (dy32 * xhat).sum(0)
-    return dx.to(x.dtype), dw if weight is None else dw.to(weight.dtype), dy32.sum(0)
+    dw, db = (rows.reshape(-1, x.shape[-1]).sum(0) for rows in (dy32 * xhat, dy32))
+    return dx.to(x.dtype), dw if weight is None else dw.to(weight.dtype), db
 
 
 def _normalise(x: Tensor, eps: float, *, centred: bool) -> tuple[Tensor, Tensor]:
-    """Compute xhat, (M, N), and rstd, (M, 1), in PyTorch operations."""
+    """Compute xhat, (..., N), and rstd, (..., 1), in PyTorch operations."""
     if centred:
-        x = x - x.mean(1, keepdim=True)
-    rstd = torch.rsqrt((x * x).mean(1, keepdim=True) + eps)
+        x = x - x.mean(-1, keepdim=True)
+    rstd = torch.rsqrt((x * x).mean(-1, keepdim=True) + eps)
     return x * rstd, rstd
 
 
@@ -491,12 +505,12 @@ def _is_transformed() -> bool:
 
 
 def _normalise_in_pytorch(
-    input: Tensor, N: int, weight: Tensor | None, bias: Tensor | None, eps: float,
-    dtype: torch.dtype, offset: float, *, centred: bool,
+    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, bias: Tensor | None,
+    eps: float, dtype: torch.dtype, offset: float, *, centred: bool,
 ) -> Tensor:  # fmt: skip
     """Compute y in PyTorch operations, which all of these transforms know."""
     wide = statistics_dtype(input.dtype)
-    y, _ = _normalise(_view_as_matrix(input, N).to(wide), eps, centred=centred)
+    y, _ = _normalise(_flatten_rows(input, normalized_shape).to(wide), eps, centred=centred)
     if (weight := _flatten(weight)) is not None:
         y = y * (weight.to(wide) + offset)
     if (bias := _flatten(bias)) is not None:
@@ -518,7 +532,7 @@ def _layer_norm(
 
 @_layer_norm.register_fake
 def _(x, weight, bias, eps, dtype, offset):
-    row = x.new_empty(x.shape[0], dtype=statistics_dtype(x.dtype))
+    row = x.new_empty(prod(x.shape[:-1]), dtype=statistics_dtype(x.dtype))
     return x.new_empty(x.shape, dtype=dtype), row, torch.empty_like(row)
 
 
@@ -550,7 +564,7 @@ def _fill_output(gradient: Tensor | None, x: Tensor) -> Tensor:
 
 @_layer_norm_backward.register_fake
 def _(dy, x, weight, mean, rstd, dtotal, needs_dw, needs_db, bias_dtype, w_offset):
-    N = x.shape[1]
+    N = x.shape[-1]
     w_dtype = x.dtype if weight is None else weight.dtype
     return (
         x.new_empty(x.shape),
@@ -585,7 +599,7 @@ def _rms_norm(
 @_rms_norm.register_fake
 def _(x, weight, eps, dtype, offset):
     return x.new_empty(x.shape, dtype=dtype), x.new_empty(
-        x.shape[0], dtype=statistics_dtype(x.dtype)
+        prod(x.shape[:-1]), dtype=statistics_dtype(x.dtype)
     )
 
 
@@ -610,7 +624,7 @@ def _rms_norm_backward(
 def _(dy, x, weight, rstd, dtotal, needs_dw, w_offset):
     w_dtype = x.dtype if weight is None else weight.dtype
     return x.new_empty(x.shape), x.new_empty(
-        x.shape[1] if needs_dw else 0, dtype=w_dtype if needs_dw else x.dtype
+        x.shape[-1] if needs_dw else 0, dtype=w_dtype if needs_dw else x.dtype
     )
 
 
@@ -641,7 +655,7 @@ def _(x, residual, weight, eps, dtype, offset):
     return (
         x.new_empty(x.shape, dtype=dtype),
         x.new_empty(x.shape),
-        x.new_empty(x.shape[0], dtype=statistics_dtype(x.dtype)),
+        x.new_empty(prod(x.shape[:-1]), dtype=statistics_dtype(x.dtype)),
     )
 
 
@@ -671,7 +685,7 @@ def _add_layer_norm(
 
 @_add_layer_norm.register_fake
 def _(x, residual, weight, bias, eps, dtype, offset):
-    row = x.new_empty(x.shape[0], dtype=statistics_dtype(x.dtype))
+    row = x.new_empty(prod(x.shape[:-1]), dtype=statistics_dtype(x.dtype))
     return x.new_empty(x.shape, dtype=dtype), x.new_empty(x.shape), row, torch.empty_like(row)
 
 

@@ -45,7 +45,7 @@ def choose_forward(
         centred: True for LayerNorm, False for RMSNorm.
         tuned: the class of x's device.
     """
-    N, add = x.shape[1], residual is not None
+    N, add = x.shape[-1], residual is not None
     algorithm = _find_algorithm("forward", tuned, N, x.dtype, centred, add)
     if algorithm != "split":
         return algorithm
@@ -67,12 +67,12 @@ def choose_forward(
 def choose_backward(x: Tensor, *, centred: bool, tuned: DeviceClass) -> str:
     """Choose the algorithm of a backward pass over x of shape (M, N): for LayerNorm if ``centred``,
     else for RMSNorm."""
-    M, N = x.shape
+    N = x.shape[-1]
     algorithm = _find_algorithm("backward", tuned, N, x.dtype, centred)
     if algorithm != "split":
         return algorithm
     few = (
-        tuned.few_rows_backward >= M
+        tuned.few_rows_backward >= x.shape[0]
         and x.numel() * x.element_size() <= tuned.few_rows_backward_bytes
     )
     if few or not has_room_for(x, tables.split_backward(N, x.dtype, tuned=tuned)):
