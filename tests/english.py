@@ -6,7 +6,8 @@ import re
 
 # what is quoted: code, paths, names of settings and of examples, texts in English quotation marks
 _QUOTED = re.compile(
-    r"`[^`]*`|\S*[/=_<]\S*|--?[a-z][\w-]*|\"[^\"]*\"|Linux Foundation|^(?: +(?:course|示例)|用法：).*$",
+    r"`[^`]*`|\S*[/=_<]\S*|--?[a-z][\w-]*|\"[^\"]*\"|Linux Foundation"
+    r"|^(?: +(?:course|示例)|用法：).*$",
     re.MULTILINE,
 )
 _SENTENCE = re.compile(r"[A-Za-z']+(?: [A-Za-z']+){2,}")
