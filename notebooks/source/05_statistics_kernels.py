@@ -13,10 +13,10 @@
 # %% [markdown]
 # # 05 Statistics as kernels
 #
-# You have rows of 65,536 fp32 numbers. They are drawn from one normal distribution, with a mean of
-# 10,000 standard deviations. Five digits of the variance must be right, and the kernel may take 1.1
-# times as long as one read of the rows. Which algorithm do you take? You know one-pass, two-pass and
-# Welford. Here you write two of them as kernels, and two charts show the digits and the times.
+# You have rows of 65,536 fp32 numbers. They come from one normal distribution whose mean/std is
+# 10,000. Five digits of the variance must be right, and the kernel may take 1.1 times as long as
+# one read of the rows. Which algorithm do you take? You know one-pass, two-pass and Welford. Here
+# you write two of them as kernels, and two charts show the digits and the times.
 #
 # *About 50 minutes, 25 of them for both exercises. Needs: lesson 04.*
 
@@ -126,15 +126,15 @@ step("05-loop")
 # %% [markdown]
 # ### A fault that raises no error
 #
-# `tl.program_id(0)` has 32 bits, and so has `stride_x`, unless its value needs 64. A matrix of more
-# than 2³¹ elements, 4.3 GB in fp16, has offsets that do not fit into a signed number of 32 bits. They
-# wrap around: with rows 2³⁰ elements apart row 3 should begin at 3 · 2³⁰, and the program computes
-# 3 · 2³⁰ - 2³² = -2³⁰. It reads in front of x. If no memory is there, the launch fails with an illegal
-# memory access. If there is, the result is wrong, and no error tells you.
+# `tl.program_id(0)` has 32 bits, and `stride_x` too, unless its value needs 64. A matrix of more
+# than 2³¹ elements, 4.3 GB in fp16, has offsets that do not fit into a signed number of 32 bits.
+# They wrap around: with rows 2³⁰ elements apart row 3 should begin at 3 · 2³⁰, and the program
+# computes 3 · 2³⁰ - 2³² = -2³⁰. It reads in front of x. If no memory is there, the launch fails
+# with an illegal memory access. If there is, the result is wrong, and no error tells you.
 #
-# One conversion helps: `tl.program_id(0).to(tl.int64)`. A product has 64 bits if one factor has. In
-# the kernel below each program squares one number and stores where its row would begin. Mend that,
-# and the fault of lesson 02: it squares in fp16.
+# One conversion helps: `tl.program_id(0).to(tl.int64)`. A product has 64 bits if one factor has 64.
+# In the kernel below each program squares one number and stores where its row would begin. Mend
+# that, and the fault of lesson 02: it squares in fp16.
 
 
 # %% tags=["step"]
@@ -195,7 +195,7 @@ exercise("05a")
 # mean = shift + tl.sum(total, axis=0) / N
 # ```
 #
-# This is **shifted one-pass**. How good it is depends on one element.
+# This is **shifted one-pass**. How many digits it keeps depends on one element.
 
 # %%
 predict("05-worst-shift")
@@ -221,8 +221,8 @@ assert find_error(row_statistics(x, "shifted", block=256)[1], x) < 100 * 2.0**-2
 #
 # Welford takes one number at a time, and a block has BLOCK lanes. So let each lane run a Welford of
 # its own: count, mean and M2 of its own columns. For the row `2 -1 3 .5 -.5 1.5 -2 1` in four lanes
-# the four M2 add up to 18.875, and M2 of the row is 19.21875. The rest lies between the means of the
-# lanes, and Chan's merge of lesson 04 adds it.
+# the four M2 add up to 18.875, and M2 of the row is 19.21875. The rest comes from the different
+# means of the lanes, and Chan's merge (lesson 04) adds it.
 #
 # In the last block some lanes get no element: they must keep count, mean and M2. In a short row some
 # lanes never get one. Their count stays 0, and 0/0 would make their mean NaN. So divide by
@@ -520,9 +520,9 @@ fp16 = figures.read_stored_cost("fp16")  # half the bytes per column: the step c
 assert fp16["two_pass", 16_384] < 1.2 < 1.8 < fp16["two_pass", 65_536]
 
 # %% [markdown]
-# The cache is full at 12,000 columns at the latest. In the picture streamed two-pass takes
-# {{two_pass_short}} reads at 4096 columns and {{two_pass_16384}} at 16,384: the step lies between.
-# In fp16 a row has half the bytes, and the step comes later, as the choice above the picture shows:
+# By 12,000 columns the cache is full. In the picture streamed two-pass takes {{two_pass_short}}
+# reads at 4096 columns and {{two_pass_16384}} at 16,384: the step lies between. In fp16 a row has
+# half the bytes, and the step comes later, as the choice above the picture shows:
 # {{two_pass_fp16_16384}} at 16,384 columns, {{two_pass_fp16_65536}} at 65,536.
 
 # %% [markdown] tags=["dive"]
@@ -553,17 +553,17 @@ assert figures.read_stored_cost()["resident_welford", 16_384] > 1.5 > 1 > figure
 
 # %% [markdown]
 # Welford spills: registers are written out to memory and read back. Streamed, with a block of 2048,
-# the same kernel is far from any limit. Welford belongs where the row does not stay.
+# the same kernel is far from any limit. Take Welford where the row does not stay.
 
 # %% [markdown] tags=["dive"]
 # ## Dive: a function that is associative and not commutative
 #
-# What does `tl.reduce` make of it?
+# What does `tl.reduce` do with it?
 
 # %% [markdown]
-# `x -> s x + t` is a map of two numbers, s and t. One such map after another is such a map again.
-# The grouping does not matter, the order does. Here are eight maps, combined in order by Python,
-# and then by `tl.reduce`.
+# `x -> s x + t` is a map of two numbers, s and t. Two such maps, one after the other, are such a
+# map again. The grouping does not matter, the order does. Here are eight maps, combined in order by
+# Python, and then by `tl.reduce`.
 
 
 # %%

@@ -65,8 +65,8 @@ assert round(4 * M * N / 1e6) == 134 and round(4 * M * N / 3350e9 * 1e6) == 40
 #
 # ## How do many threads make one sum?
 #
-# A program runs on 128 **threads**, unless the launch says otherwise. They share the lanes: with
-# BLOCK = 1024 each thread has 8. It adds up its own lanes first. Then the threads have to meet.
+# By default a program runs on 128 **threads**. They share the lanes: with BLOCK = 1024 each thread
+# has 8. It adds up its own lanes first. Then the threads have to meet.
 #
 # Here are 16 numbers and 8 threads. Press **Step**, and press a number to follow it.
 
@@ -95,9 +95,9 @@ def add_in_a_tree(held):
 step("06-tree")
 
 # %% [markdown]
-# A tree saves no work: 16 numbers need 15 additions in any order. It saves *steps*. With 8192 numbers
-# each of 128 threads first adds up its own 64 in 63 steps, without any other thread. Then the tree
-# takes 7 steps.
+# A tree saves no work: 16 numbers need 15 additions in any order. It saves *steps*. With 8192
+# numbers, each of 128 threads first adds up its own 64 alone, in 63 steps. Then the tree takes 7
+# steps.
 
 # %% tags=["check"]
 from course_lib.lessons.lesson06.reduction_tree.model import model as reduction
@@ -115,7 +115,7 @@ for p in (1, 32, 128, 1024):
 # %% [markdown]
 # ## How does a thread get another thread's number?
 #
-# - Each thread keeps the numbers of its lanes in **registers**. No other thread can address them.
+# - Each thread keeps the numbers of its lanes in **registers**. Other threads cannot read them.
 # - 32 threads are a **warp**. They carry out the same instruction together. The instruction `shfl`, a
 #   **shuffle**, gives each thread a number from a register of another thread of its warp. No other
 #   warp waits.
@@ -161,9 +161,9 @@ for BLOCK, num_warps in ((32, 1), (1024, 1), (1024, 2), (1024, 4), (1024, 32), (
 assert counts["shuffles"] == 7  # of BLOCK = 8192, the last one
 
 # %% [markdown]
-# The picture again, now with shuffles, and 8 threads in warps of 4. In a shuffle both threads of a pair
-# get the other's number, so in the end all threads of the warp have the sum. Choose 8 threads per
-# warp: which lines go away?
+# The same picture with shuffles: 8 threads in warps of 4. In a shuffle both threads of a pair get
+# the other's number, so in the end all threads of the warp have the sum. Choose 8 threads per warp:
+# which lines go away?
 
 # %%
 reduction_tree(16, threads=8, way="shuffle", warp=4)
@@ -277,10 +277,10 @@ assert np.unique(np.arange(0, 8192, 8) * 2 // 32).size == np.unique(np.arange(81
 assert find("06-eighth").answer == "all of it"
 
 # %% [markdown]
-# The rest of the 1024 bytes is of use only if a cache still holds them when the next columns are asked
-# for. So the lanes lie *along* the row, and the price is the exchange. Why not two programs per row?
-# They cannot shuffle with each other. And with 4096 rows each of the 132 multiprocessors of an H100,
-# which run the programs, has 31 rows to do anyway. (Lesson 16 has few rows.)
+# The other bytes are useful only if a cache still holds them when the next columns are asked for.
+# So the lanes lie *along* the row, and the price is the exchange. Why not two programs per row?
+# They cannot shuffle with each other. And with 4096 rows each of the 132 multiprocessors of an
+# H100, which run the programs, has 31 rows to do anyway. (Lesson 16 has few rows.)
 #
 # ## So where did the time go?
 #
@@ -432,8 +432,8 @@ assert torch.finfo(torch.float16).max == 65504 and max(figures.INTENSITY.values(
 # %% [markdown]
 # By this chart LayerNorm could do eleven times the arithmetic before it took longer. (A real kernel
 # reaches its limit earlier, because masks, addresses and merges are instructions, too: Welford of
-# lesson 05 did on short rows.) What would help is fewer bytes: `y` in fp8, one byte per number, makes
-# 3 bytes of 4.
+# lesson 05 did on short rows.) Fewer bytes would help: `y` in fp8, one byte per number, makes 3
+# bytes of 4.
 #
 # ## Your turn
 #
@@ -496,9 +496,9 @@ from course_lib.lessons import review_predictions
 review_predictions("06")
 
 # %% [markdown]
-# **The ladder.** A bar is a kernel's time over the least that the operation needs. On a GPU each
-# kernel of yours that passes gets a bar; on a CPU its bytes are counted. Run the cell again after the
-# next pass.
+# **The ladder.** A bar is a kernel's time divided by the least that the operation needs. On a GPU
+# each kernel of yours that passes gets a bar; on a CPU its bytes are counted. Run the cell again
+# after the next pass.
 
 # %%
 from course_lib.lessons import ladder
@@ -552,7 +552,7 @@ assert 7 > flop[0] > flop[1] > flop[2] > 5 and flop[2] < 5.6
 # 16 rows of 4096 columns are 0.26 MB for a copy. At {{copy_gbps}} GB/s that is a tenth of a
 # microsecond. No kernel is that fast, for three reasons.
 #
-# - 16 programs keep 16 of 132 multiprocessors busy. So few cannot ask for enough bytes at a time to
+# - 16 programs keep 16 of 132 multiprocessors busy. So few cannot ask for enough bytes at once to
 #   fill the memory's bandwidth.
 # - A kernel has to start, and its first load has to come back. In the course's stored counters of
 #   an H100 the shortest kernels take {{shortest_us}} µs, and they move nothing.

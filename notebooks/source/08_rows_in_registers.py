@@ -34,11 +34,11 @@ recall("08")
 # writes PTX, NVIDIA's assembly language. An assembler turns PTX into machine code, SASS.
 #
 # The picture shows the course's kernel with three loops, for rows of N = BLOCK = 8192 columns. Each
-# column of the picture is the same kernel on another number of warps; take 4. The line *loads from
+# column of the picture shows the kernel with another number of warps; take 4. The line *loads from
 # global memory* counts the load instructions, and says how many bits each of them brings to a
 # thread. Press the three lines of the source that load `x`, one after the other, to see their
-# instructions. When your 07a passes, choose *yours, 07a* above the picture and press
-# **Compile it**.
+# instructions. When your 07a passes, choose *yours, 07a* above the picture and press **Compile
+# it**.
 
 # %%
 from course_lib.lessons import kernel_explorer
@@ -119,12 +119,12 @@ assert sets == [2, 1] and find("08-constant").answer == "one set: the row stays"
 # and time.
 #
 # A multiprocessor holds several programs at a time: while one warp waits for memory, another can
-# run. It has places for 64 warps, but mostly the registers run out first. At 160 registers per
+# run. It has places for 64 warps, but the registers usually run out first. At 160 registers per
 # thread, a program of 4 warps takes 128 * 160 = 20,480. Three programs fit in 65,536, and four do
 # not: 12 warps.
 #
-# The next kernel loads `x` once. BLOCK is at least N, so the row is in the lanes after one load,
-# and the kernel uses the same variable again.
+# The next kernel loads `x` once. BLOCK is at least N, so one load brings the whole row, and the
+# kernel uses that variable again.
 
 # %%
 predict("08-warps")
@@ -386,15 +386,15 @@ assert compile_forward(N=8176).loads == four.loads and 8176 % 16 == 0 and compil
 # | It has to know that | It does not if | What you do |
 # |---|---|---|
 # | the tensor begins at a multiple of 16 bytes: the **pointer** | you pass a slice such as `x[:, 1:]` | `x.contiguous()`, or slice at a multiple of 8 |
-# | so does each row: the **stride** | the stride is no multiple of 16 | `stride = stride // 8 * 8` |
-# | eight neighbours are in or out together: the **mask** | N is no multiple of 16 | `N = N // 8 * 8` |
+# | so does each row: the **stride** | the stride is no multiple of 16 | `stride = stride // 8 * 8`, if 8 divides it |
+# | eight neighbours are in or out together: the **mask** | N is no multiple of 16 | `N = N // 8 * 8`, if 8 divides N |
 #
 # Choose N as a multiple of 16 if you can. If only 8 divides it, `N // 8 * 8` is the same number,
-# and now the compiler sees the factor 8 (in fp32 a factor of 4 is enough). The course's kernels
-# call the factor `VECTOR`. There is also a hint,
+# and now the compiler sees the factor 8 (in fp32 a factor of 4 is enough). For any other N it would
+# drop columns. The course's kernels call the factor `VECTOR`. There is also a hint,
 # [`tl.multiple_of`](https://triton-lang.org/main/python-api/generated/triton.language.multiple_of.html),
-# but with Triton 3.7 it changes no load if you give it an argument of the kernel. Look at the loads
-# before you trust a hint.
+# but with Triton 3.7 it changes no load when it is applied to an argument of the kernel. Look at
+# the loads before you trust a hint.
 
 
 # %% tags=["check"]

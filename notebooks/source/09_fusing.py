@@ -15,7 +15,7 @@
 #
 # In a transformer every layer adds its output to a running sum, the residual, and the next layer
 # normalises that sum. Here are two kernels for it. Both are right, and you could not make either of
-# them faster. And yet a fifth of the bytes that they move is wasted. Which fifth?
+# them faster. Yet a fifth of the bytes that they move is wasted. Which fifth?
 #
 # *About 40 minutes, the exercise included. Needs: lessons 02, 06 and 08.*
 
@@ -71,8 +71,8 @@ assert add.unfused_bytes == 5 * 4096 * 4096 * 2 and add.ratio == 0.8 and round(a
 # The addition reads `x` and `residual` and writes `total`, and the norm reads `total` and writes
 # `y`: five sweeps over M N elements, `w` aside. When the addition ends, `total` is still in its
 # registers, and the norm loads it from memory again: the wasted fifth. It lies *between* the two
-# kernels, so no measurement of one kernel finds it. The fused kernel makes four sweeps: it reads
-# `x` and `residual`, and writes `total` and `y`.
+# kernels, so measuring either one cannot find it. The fused kernel makes four sweeps: it reads `x`
+# and `residual`, and writes `total` and `y`.
 
 # %% [markdown]
 # ## And if the norm itself is not one kernel?
@@ -89,8 +89,8 @@ def rms_norm_op_by_op(x, w, eps=1e-5):
 
 
 # %% [markdown]
-# There are eight launches, and most of them read and write matrices of fp32. For each fp16 element
-# of x they move 36 bytes. One kernel reads 2 and writes 2: nine times fewer.
+# Most of the eight launches read and write matrices of fp32. For each fp16 element of x they move
+# 36 bytes. One kernel reads 2 and writes 2: nine times fewer.
 
 # %%
 bytes_moved(M=4096, N=4096, dtype="fp16", case="eager")
@@ -348,8 +348,8 @@ assert 1.18 < min(odd) < max(odd) < 1.26
 # %% [markdown]
 # ### And does leaving out the mean save time?
 #
-# RMSNorm has one sum where LayerNorm has two, and no subtraction. It moves the same bytes, and the
-# GPU computes while it waits for them: up to 16384 columns the two differ by at most 3 %.
+# RMSNorm has one sum in place of two, and no subtraction. It moves the same bytes, and the GPU
+# computes while it waits for them: up to 16384 columns the two differ by at most 3 %.
 
 # %% varies={"gpu": "the times are those of that GPU"}
 print(times.label)
@@ -414,7 +414,7 @@ assert {round(stored.copy_us(N)) for N in loads} == {48}
 assert find("09-odd").answer.startswith("about 136 µs")
 
 # %%
-predict("09-no-bias")
+predict("09-rms")
 
 # %% tags=["answer"] varies={"gpu": "the times are those of that GPU"}
 for N in odd_times.columns:
@@ -423,7 +423,7 @@ for N in odd_times.columns:
 
 # %% tags=["check"]
 assert round(100 * (1 - stored.us("rms_norm", "resident", 4097) / us[4097])) == 33
-assert find("09-no-bias").answer == "a third less"
+assert find("09-rms").answer == "a third less"
 
 # %% [markdown]
 # ## Your turn
@@ -515,9 +515,9 @@ assert max(us[name] for name in ("compile", "liger", "quack", "resident")) < 96 
 
 # %% [markdown]
 # All that fuse move 4 M N elements, and are within {{apart}} % of one another. `torch.compile`
-# fuses operations of PyTorch. It calls a Triton kernel that somebody wrote as it is. A setting
-# fuses what *follows* such a kernel ([PR 173662](https://github.com/pytorch/pytorch/pull/173662),
-# 2026), but here the addition comes before it, so somebody has to write the fused kernel.
+# fuses operations of PyTorch. It calls a hand-written Triton kernel as it is. A setting fuses what
+# *follows* such a kernel ([PR 173662](https://github.com/pytorch/pytorch/pull/173662), 2026), but
+# here the addition comes before it, so somebody has to write the fused kernel.
 
 # %% tags=["values"]
 from course_lib.lessons.norm_times import stored_norm_times

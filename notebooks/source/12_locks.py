@@ -130,8 +130,8 @@ print(sum(find_total(order) == 1111 for order in orders), "of", len(orders), "or
 
 # %% [markdown]
 # `run_orders` runs the kernel in Triton's interpreter in 40 orders, and searches each for races.
-# Before each step the interpreter draws which program runs next. So not all orders are equally
-# likely: those in which one program runs to its end come more often.
+# Before each step the interpreter draws which program runs next. So orders in which one program
+# runs to its end without a break are more likely.
 
 # %%
 from course_lib.lessons.locks import list_totals, run_orders
@@ -148,7 +148,7 @@ drawn = list_totals(runs).count(1111)
 assert 0 < drawn < 10 and all(run.races for run in runs) and drawn / 40 > 5 * 24 / 2520
 
 # %% [markdown]
-# Some orders give 1111 by luck. The race is found there, too, because the search does not compare
+# Some orders give 1111 by luck. The search still finds the race there, because it does not compare
 # values. For each pair of operations it checks whether a lock fixes their order. Without
 # `run_orders` the interpreter runs one program after the other. The total is then always 1111, and
 # a test of totals finds nothing.
@@ -158,12 +158,12 @@ assert 0 < drawn < 10 and all(run.races for run in runs) and drawn / 40 > 5 * 24
 # Because of lesson 10: `dw` is the sum over the rows of `dy * xhat`, and `db` is that of `dy`.
 # These two sums need every row, and the rows belong to different programs.
 #
-# For a single addition there is `tl.atomic_add`. It loads, adds and stores as one operation, and no
-# operation of another program can come between. A **lock** protects more than one operation. It is
-# a number in memory, 0 for free and 1 for taken, and two atomics use it:
+# For a single addition there is `tl.atomic_add`. It loads, adds and stores as one operation, which
+# no other program can interrupt. A **lock** protects more than one operation. It is a number in
+# memory, 0 for free and 1 for taken, and two atomics use it:
 #
-# - `tl.atomic_cas(lock_ptr, 0, 1)`, compare and swap: if the lock holds 0, set it to 1. In either
-#   case return what it held before.
+# - `tl.atomic_cas(lock_ptr, 0, 1)`, compare and swap: if the lock holds 0, set it to 1. In both
+#   cases return what it held before.
 # - `tl.atomic_xchg(lock_ptr, 0)`, exchange: set it to 0, whatever it held.
 #
 # So a program that gets 0 from `tl.atomic_cas(lock_ptr, 0, 1)` has the lock. If it gets 1, another
@@ -254,7 +254,7 @@ slips = {
 schedule_explorer(slips)
 
 # %% [markdown]
-# ## Who gives the lock back for 128 threads?
+# ## One program, 128 threads
 #
 # So far each program added one number. `dw` has a number for each column, so now each program adds
 # a row to a row of totals. Its store is a block. With four warps a program has 128 **threads**, and
@@ -285,8 +285,8 @@ schedule_explorer(rows_of_four, view="threads")
 
 # %% [markdown]
 # The exchange comes after what its own thread did. It does not wait for the other 127. With
-# `tl.debug_barrier()` each thread of the program waits until all have reached that line. Its name
-# says debug, but today a correct kernel needs it ([triton
+# `tl.debug_barrier()` each thread of the program waits until all have reached that line. Despite
+# its name, a correct kernel needs it today ([triton
 # #11437](https://github.com/triton-lang/triton/pull/11437), open in November 2026).
 #
 # > **ERRATUM** Until March 2025 the Triton tutorial "Layer Normalization" had no such barrier. `dw` and `db` changed from run to run on AMD
@@ -304,7 +304,7 @@ def row_kernel(part_ptr, total_ptr, lock_ptr, BLOCK: tl.constexpr):
         pass
     total = tl.load(total_ptr + cols)
     # BEGIN SOLUTION
-    #: Two things are wrong: an order, and something that no order of the programs shows.
+    #: Two things are wrong: an order, and a fault that no order of the programs shows.
     #| tl.atomic_xchg(lock_ptr, 0)
     #| tl.store(total_ptr + cols, total + part)
     tl.store(total_ptr + cols, total + part)
@@ -335,7 +335,7 @@ assert not any(run.findings or run.barriers for run in grouped)
 # %% [markdown]
 # ## A flag in place of zeros
 #
-# To set the buffers to 0 first would cost another sweep over them. Instead, a **flag** beside each
+# Setting the buffers to 0 first would cost another sweep over them. Instead, a **flag** beside each
 # lock, 0 at the start, says whether a program has written to the buffer. The first program sets the
 # flag to 1 and stores its row. The others add their rows to what is there.
 #
@@ -460,10 +460,10 @@ from course_lib.lessons.locks import your_repair
 schedule_explorer({"12a, your file": your_repair()}, at_fault=True)
 
 # %% [markdown]
-# The caption names two lines and two programs. For each line ask whether its program has the lock
-# of this buffer. Repair **one** mistake, save the file, press **Run it as it is now**, and look
-# again. When nothing more is found, press **Check**. The check tries more orders and shapes, looks
-# at the threads, and runs the second kernel, too.
+# The caption names two lines and two programs. For each line ask: does its program hold the lock of
+# this buffer? Repair **one** mistake, save the file, press **Run it as it is now**, and look again.
+# When nothing more is found, press **Check**. The check tries more orders and shapes, looks at the
+# threads, and runs the second kernel, too.
 
 # %%
 from course_lib import exercise

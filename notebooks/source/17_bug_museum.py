@@ -13,7 +13,7 @@
 # %% [markdown]
 # # 17 The bug museum
 #
-# Every bug in this museum was released by a library that people use. You see the code first, with a
+# Every bug in this museum was released in a library that people use. You see the code first, with a
 # test that it passes. Find the input on which it fails. The signs, with the library and the story,
 # come after the last room.
 #
@@ -37,7 +37,7 @@ from course_lib.lessons.lesson17.museum import launch, normal
 # %% [markdown]
 # ## Room 1: three kernels
 #
-# Each kernel is ours, and has a bug of a library.
+# We wrote each kernel, with the bug of a library in it.
 
 
 # %%
@@ -164,8 +164,8 @@ for values in ([8000.0, 8001, 8002, 8003], [80000.0, 80001, 80002, 80003]):
 # %% [markdown]
 # ### A test that cannot see NaN
 #
-# The variance of kernel 2 can come out below 0, and then y is NaN. This test looks for an error
-# that is too large, as many tests do.
+# The variance of kernel 2 can come out below 0, and then y is NaN. Like many tests, this one looks
+# for an error that is too large.
 
 
 # %% tags=["step"]
@@ -273,25 +273,26 @@ assert (db == 1024).all() and (neighbour == 3).all()
 assert (specimens.lose_last_partial(torch.ones(1027, 20), 8) == db.cpu()).all()
 
 # %% [markdown]
-# With ones you see it at once. A real `dy` is more like noise around 0.
+# With ones a lost row shows at once. A real `dy` is more like noise around 0.
 
 # %%
 predict("17-noisy")
 
 # %% tags=["answer"]
-noise = normal(1027, 256, seed=8)
-whole, kept = noise.sum(0), noise[:1024].sum(0)
+noise = normal(1000, 256, seed=8)
+whole, kept = noise.sum(0), noise[:997].sum(0)
 off = (((kept - whole) ** 2).sum() / (whole**2).sum()).item() ** 0.5
 print(f"db is off by {off:.1%} of its size")
 
 # %% tags=["check"]
-assert abs(off - (3 / 1027) ** 0.5) < 0.01 and find("17-noisy").answer == "about 5 %"
+assert abs(off - (3 / 1000) ** 0.5) < 0.01 and find("17-noisy").answer == "about 5 %"
 assert not torch.allclose(kept, whole, rtol=1e-2, atol=1e-2)
 
 # %% [markdown]
 # ## Room 4: another batch
 #
-# A program computes rstd of one row, for an RMSNorm. Few rows get more running sums.
+# A program computes rstd of one row, for an RMSNorm. If there are few rows, it has more running
+# sums.
 
 
 # %%
@@ -343,8 +344,8 @@ failing = [[number, 0] for number, passed in enumerate(tests.values()) if not pa
 assert [list(cell) for cell in find("17-batch").answer] == failing
 
 # %% [markdown]
-# Even there the test has luck: most of the 50 rows have the same bits in both. A test with one random
-# row would probably have passed.
+# Even there the test is lucky: most of the 50 rows have the same bits in both. A test with one
+# random row would probably have passed.
 
 # %% tags=["step"]
 # BEGIN SOLUTION
@@ -419,13 +420,13 @@ assert not compared and [list(cell) for cell in find("17-none").answer] == [[2, 
 #   that runs the row from the issue.
 # - **Kernel 3**: LightLLM, RMSNorm, August 2026 ([issue
 #   1467](https://github.com/ModelTC/LightLLM/issues/1467)). The second load forgets the column
-#   stride. Every caller in the project passed rows without gaps, so no model was affected. With the
-#   old kernel only the strided tests that were proposed fail.
+#   stride. Every caller in the project passed rows without gaps, so no model was affected. Only the
+#   strided tests that were proposed fail with the old kernel.
 # - **Room 2**: Liger-Kernel, RMSNorm, November 2024 ([issue
 #   370](https://github.com/linkedin/Liger-Kernel/issues/370)). Gemma 2 reads the same `dy`
 #   afterwards, in a residual path, and did not converge. A switch was added ([PR
-#   376](https://github.com/linkedin/Liger-Kernel/pull/376)); writing in place stayed the default. In
-#   July 2026 somebody saw that two tests called it twice, as here ([PR
+#   376](https://github.com/linkedin/Liger-Kernel/pull/376)); writing in place stayed the default.
+#   In July 2026 somebody noticed that two tests called it twice, as here ([PR
 #   1305](https://github.com/linkedin/Liger-Kernel/pull/1305)).
 # - **Room 3**: attorch, August 2026 ([issue 18](https://github.com/BobMcDear/attorch/issues/18)).
 #   `cdiv(M, ROWS)` programs ran, and the buffer had `M // ROWS` rows. Its tests had 8096 rows in
@@ -470,10 +471,11 @@ assert torch.allclose(rounded[1].cpu(), emulated[1], atol=1e-3) and not torch.al
 # %% [markdown]
 # ## Your turn: seven tests
 #
-# The signs name readers, users, a benchmark, and a model that did not converge as the finders. Write
-# the tests that would have been first. Each of yours is run on several wrong kernels, which it must
-# reject, and on right ones, which it must pass. Choose the input for the bug, and the tolerance for
-# the right kernels. Here is a test for another bug, `dw` and `db` in each other's place:
+# The signs say who found the bugs: readers, users, a benchmark, a model that did not converge.
+# Write the tests that would have found them first. Each of yours is run on several wrong kernels,
+# which it must reject, and on right ones, which it must pass. Choose the input for the bug, and the
+# tolerance for the right kernels. Here is a test for another bug, `dw` and `db` in each other's
+# place:
 #
 # ```python
 # def catch_swapped(layer_norm_backward):
