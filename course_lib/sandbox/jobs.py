@@ -247,8 +247,10 @@ def _run_in_folder(
     if answer.stage is Stage.STARTING and lowest_tier in answer.refusals:
         why = "; ".join(f"{tier}: {reason}" for tier, reason in answer.refusals.items())
         raise EnvironmentFault(
-            f"this machine cannot shut a check in as well as was asked ({lowest_tier}). Nothing was"
-            f" run. What it said: {why}. `course doctor` says what would be needed."
+            _(
+                "this machine cannot shut a check in as well as was asked ({tier}). Nothing was"
+                " run. What it said: {reasons}. `course doctor` says what would be needed."
+            ).format(tier=_(lowest_tier), reasons=why)
         )
     return answer
 

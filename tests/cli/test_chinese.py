@@ -110,6 +110,7 @@ def classroom(tmp_path, monkeypatch):
         "grade class -o out --all --due 2026-12-01 --late cheap",
         "grade class -o out --all --due 2026-12-01 --late 200%aday",
         "grade class -o out --only 01a --recheck 04a", "grade out --show ann 01a",
+        "grade class -o out --all --secret-file none", "check 01a --secret-file full/notes.txt",
         "release full", "release docs.txt --workflow --week 1",
         "release out --workflow --week 1 --partial", "release out --classroom50 --secret-file x",
         "author new boat 11a_boat", "author new exercise boat", "author new lesson boat",
