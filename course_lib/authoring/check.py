@@ -7,6 +7,8 @@ Nothing is checked in another way here.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import sys
 import tempfile
@@ -21,8 +23,11 @@ from nbclient.exceptions import CellExecutionError, CellTimeoutError
 from course_lib.authoring import notebooks, translations
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
-from course_lib.base.translation import LANGUAGES
-from course_lib.catalog import Exercise
+from course_lib.base.translation import LANGUAGES, VARIABLE, choose_language
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
+from course_lib.catalog import Exercise, exercises
+from course_lib.lessons import prediction, steps
 
 _FILES = (
     "tests/catalog",
@@ -56,22 +61,22 @@ _SUBJECTS = {
     "": "causes",
 }
 _LOOKED_AT = {
-    "cut": "the exercise is cut out of its solution, and lies in exercises/",
-    "catalog": "every field of exercise.toml, the cases of each entry point",
-    "solution": "the solution passes; the unsolved file is not attempted",
-    "mutants": "each wrong solution is refused, with its cause",
-    "variants": "each right one passes, and is not the solution again",
-    "causes": (
+    "cut": N_("the exercise is cut out of its solution, and lies in exercises/"),
+    "catalog": N_("every field of exercise.toml, the cases of each entry point"),
+    "solution": N_("the solution passes; the unsolved file is not attempted"),
+    "mutants": N_("each wrong solution is refused, with its cause"),
+    "variants": N_("each right one passes, and is not the solution again"),
+    "causes": N_(
         "every cause has its words, every known bug its mutants, docs/verdicts.md counts them"
     ),
-    "notebook": (
+    "notebook": N_(
         "the lesson is built from its source, has the exercise's panel, asks, is short, and runs"
     ),
-    "prose": (
+    "prose": N_(
         "each number in the lesson's prose is filled from a stored file, or comes from what the"
         " lesson runs"
     ),
-    "README": "it, docs/instructors.md and weeks.toml list the lesson",
+    "README": N_("it, docs/instructors.md and weeks.toml list the lesson"),
 }
 _LEFT_OUT = "not nbval"  # it runs the lesson once more
 
@@ -90,8 +95,13 @@ class SubjectReport:
 
     def as_text(self) -> str:
         sign = "✓" if self.is_right else "✗"
-        lines = [f"  {sign} {self.subject:9} {self.tests:3} looked at: {_LOOKED_AT[self.subject]}"]
-        return "\n".join([*lines, *(f"      missing: {sentence}" for sentence in self.missing)])
+        looked_at = _("{count} looked at: {subject}").format(
+            count=f"{self.tests:3}", subject=_(_LOOKED_AT[self.subject])
+        )
+        missing = [_("missing: {sentence}").format(sentence=line) for line in self.missing]
+        return "\n".join(
+            [f"  {sign} {self.subject:9} {looked_at}", *(f"      {line}" for line in missing)]
+        )
 
 
 def check_exercise(exercise: Exercise) -> list[SubjectReport]:
@@ -130,11 +140,12 @@ def check_exercise(exercise: Exercise) -> list[SubjectReport]:
         notebook = findings["notebook"]
         notebook.tests += 1
         notebook.missing += _run_lesson(exercise.lesson)
-        output, _ = tests.communicate()
+        output = tests.communicate()[0]
         if not report.exists():
             raise CourseError(
-                f"the tests of exercise {exercise.id} could not be run. pytest"
-                f" says:\n{output.strip()}"
+                _("the tests of exercise {exercise} could not be run. pytest says:\n{text}").format(
+                    exercise=exercise.id, text=output.strip()
+                )
             )
         sentences = set()
         for name, sentence, test in read_report(report):
@@ -146,9 +157,14 @@ def check_exercise(exercise: Exercise) -> list[SubjectReport]:
     for finding in findings.values():
         if not finding.tests:
             finding.missing.append(
-                f"no test looks at this: are solutions/{exercise.file}.py and lesson"
-                f" {exercise.lesson} in {paths.shown(paths.NOTEBOOK_SOURCES)} there?"
-            )
+                _(
+                    "no test looks at this: are solutions/{file}.py and lesson {lesson} in {folder}"
+                    " there?"
+                ).format(
+                    file=exercise.file, lesson=exercise.lesson,
+                    folder=paths.shown(paths.NOTEBOOK_SOURCES),
+                )
+            )  # fmt: skip
     return list(findings.values())
 
 
@@ -159,12 +175,16 @@ def check(chosen: list[Exercise]) -> int:
     for exercise in chosen:
         started = time.monotonic()
         findings = check_exercise(exercise)
-        print(f"{exercise.id} {exercise.title or '(no title yet)'}")
+        print(f"{exercise.id} {exercise.title or _('(no title yet)')}")
         print("\n".join(finding.as_text() for finding in findings))
         print(f"  {time.monotonic() - started:.0f} s", flush=True)
         wrong += [exercise.id] if not all(finding.is_right for finding in findings) else []
     print(describe_translations())
-    print(f"Something is missing in {', '.join(wrong)}." if wrong else "Nothing is missing.")
+    print(
+        _("Something is missing in {exercises}.").format(exercises=", ".join(wrong))
+        if wrong
+        else _("Nothing is missing.")
+    )
     return 1 if wrong else 0
 
 
@@ -173,9 +193,10 @@ def describe_translations() -> str:
     catalogs have changed texts for a translator to read."""
     lines = []
     for language in LANGUAGES.keys() - {"en"}:
-        catalogs = {
-            name: translations.update(language, name) for name in translations.list_catalogs()
-        }
+        with _read_english():
+            catalogs = {
+                name: translations.update(language, name) for name in translations.list_catalogs()
+            }
         translated = sum(
             len(language_catalog.translated_entries()) for language_catalog in catalogs.values()
         )
@@ -185,12 +206,34 @@ def describe_translations() -> str:
             for name, language_catalog in catalogs.items()
             if language_catalog.fuzzy_entries()
         ]
-        read = f"; the English has changed in {', '.join(fuzzy)}" if fuzzy else ""
+        changed = _("; the English has changed in {catalogs}").format(catalogs=", ".join(fuzzy))
         lines.append(
-            f"{LANGUAGES[language]}: {translated} of {total} texts are translated,"
-            f" {100 * translated // total} %{read}."
-        )
+            _("{language}: {translated} of {total} texts are translated, {percent} %{changed}.")
+            .format(
+                language=LANGUAGES[language], translated=translated, total=total,
+                percent=100 * translated // total, changed=changed if fuzzy else "",
+            )
+        )  # fmt: skip
     return "\n".join(lines)
+
+
+@contextlib.contextmanager
+def _read_english() -> Iterator[None]:
+    """Read the course's texts in English within the block, whatever language is chosen."""
+    chosen = choose_language()
+    if chosen == "en":
+        yield
+        return
+    caches = (exercises, prediction.read_lesson, steps.read_lesson)
+    os.environ[VARIABLE] = "en"
+    for cached in caches:
+        cached.cache_clear()
+    try:
+        yield
+    finally:
+        os.environ[VARIABLE] = chosen
+        for cached in caches:
+            cached.cache_clear()
 
 
 def find_subject(test: str) -> str:
@@ -206,15 +249,19 @@ def _run_lesson(lesson: str) -> list[str]:
     )
     if source is None:
         return [
-            f"{paths.shown(paths.NOTEBOOK_SOURCES)} has no lesson {lesson}: `course author new"
-            f" lesson {lesson}_NAME` lays one out."
+            _(
+                "{folder} has no lesson {lesson}: `course author new lesson {lesson}_NAME` lays one"
+                " out."
+            ).format(folder=paths.shown(paths.NOTEBOOK_SOURCES), lesson=lesson)
         ]
     try:
         notebooks.run_unsolved(notebooks.read_source(source))
     except (CellExecutionError, CellTimeoutError) as broken:
         return [
-            f"{paths.shown(source)} does not run:"
-            f" {notebooks.COLOURS.sub('', str(broken)).strip().splitlines()[-1]}"
+            _("{file} does not run: {reason}").format(
+                file=paths.shown(source),
+                reason=notebooks.COLOURS.sub("", str(broken)).strip().splitlines()[-1],
+            )
         ]
     except CourseError as error:
         return [str(error)]
@@ -236,8 +283,8 @@ def read_report(report: Path) -> Iterator[tuple[str, str, str]]:
 def _first_sentence(message: str) -> str:
     """The words of an assertion or an exception, without its type and without the values that
     pytest adds."""
-    first_line = (message.strip().splitlines() or ["it failed without a word"])[0]
-    kind, _, words = first_line.partition(": ")
+    first_line = (message.strip().splitlines() or [_("it failed without a word")])[0]
+    kind, _colon, words = first_line.partition(": ")
     return (
         words
         if words and kind.rpartition(".")[2].endswith(("Error", "Failed", "Exception"))

@@ -21,6 +21,7 @@ from course_lib.authoring.nbval import read_built
 from course_lib.authoring.notebooks import find_notebook, list_sources
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.catalog import step_cells
 
 # Files and folders that are copied unchanged. A folder stands for everything in it. A learner gets
@@ -79,22 +80,26 @@ def release(folder: Path) -> str:
         raise
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     notebooks = len(list((folder / "notebooks").glob("*.ipynb")))
-    return (
-        f"{folder}: {_describe()}, {notebooks} lessons, {size / 1e6:.0f} MB, without solutions,"
-        " tests and authors' tools. docs/instructors.md says what a learner can find all the same,"
-        " and how to hand it out."
-    )
+    return _(
+        "{folder}: {version}, {count} lessons, {size} MB, without solutions, tests and authors'"
+        " tools. docs/instructors.md says what a learner can find all the same, and how to hand it"
+        " out."
+    ).format(folder=folder, version=_describe(), count=notebooks, size=f"{size / 1e6:.0f}")
 
 
 def require_free(folder: Path) -> None:
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise CourseError(
-            f"{folder} is no folder. Name one that is not there yet, or an empty one."
+            _("{folder} is no folder. Name one that is not there yet, or an empty one.").format(
+                folder=folder
+            )
         )
     if folder.exists() and any(folder.iterdir()):
         raise CourseError(
-            f"{folder} is not empty, and nothing is overwritten. Name one that is not there yet, or"
-            " an empty one."
+            _(
+                "{folder} is not empty, and nothing is overwritten. Name one that is not there yet,"
+                " or an empty one."
+            ).format(folder=folder)
         )
     ours = [
         paths.ROOT / name
@@ -102,7 +107,9 @@ def require_free(folder: Path) -> None:
     ]
     if any(folder.is_relative_to(course_path) for course_path in ours):
         raise CourseError(
-            f"{folder} lies in the course's own files. Name a folder beside the course."
+            _("{folder} lies in the course's own files. Name a folder beside the course.").format(
+                folder=folder
+            )
         )
 
 

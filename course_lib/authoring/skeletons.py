@@ -18,6 +18,8 @@ from pathlib import Path
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import write_atomic
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.catalog.exercise import STEM
 from course_lib.grading.kind import find_kind
 
@@ -44,11 +46,15 @@ def new_exercise(name: str, kind: str = "kernel") -> list[Path]:
     match = STEM.fullmatch(stem)
     if match is None:
         raise CourseError(
-            f"{name!r} is no name for an exercise. Give lesson, letter and words, such as"
-            " 18a_column_sums."
+            _(
+                "{name!r} is no name for an exercise. Give lesson, letter and words, such as"
+                " 18a_column_sums."
+            ).format(name=name)
         )
     if kind not in KINDS:
-        raise CourseError(f"kind {kind!r} is none of {', '.join(KINDS)}.")
+        raise CourseError(
+            _("kind {kind!r} is none of {kinds}.").format(kind=kind, kinds=", ".join(KINDS))
+        )
     words = stem.removeprefix(f"ex{match[1]}_")
     is_of_kernels = find_kind(kind).is_of_kernels
     written = "kernel" if is_of_kernels else "function"
@@ -77,12 +83,16 @@ def new_lesson(name: str) -> list[Path]:
     match = _LESSON.fullmatch(name)
     if match is None:
         raise CourseError(
-            f"{name!r} is no name for a lesson. Give a number of two digits and words, such as"
-            " 11_measuring."
+            _(
+                "{name!r} is no name for a lesson. Give a number of two digits and words, such as"
+                " 11_measuring."
+            ).format(name=name)
         )
     for existing in paths.NOTEBOOK_SOURCES.glob(f"{match[1]}_*.py"):
         raise CourseError(
-            f"lesson {match[1]} is there already, in {paths.shown(existing)}. Take another number."
+            _("lesson {lesson} is there already, in {file}. Take another number.").format(
+                lesson=match[1], file=paths.shown(existing)
+            )
         )
     return _write(
         {paths.NOTEBOOK_SOURCES / f"{name}.py": "lesson.txt"}, {"number": match[1], "stem": name}
@@ -94,7 +104,7 @@ def new_picture(name: str) -> list[Path]:
 
     Raises: CourseError if the name is not valid, or one of the files exists already.
     """
-    _require_name(name, "a picture")
+    _require_name(name, N_("a picture"))
     folder = paths.ROOT / "course_lib" / "lessons" / "pictures" / name
     files = {
         folder / "__init__.py": "picture_init.txt",
@@ -111,7 +121,7 @@ def new_kernel(name: str) -> list[Path]:
 
     Raises: CourseError if the name is not valid, or one of the files exists already.
     """
-    _require_name(name, "a kernel")
+    _require_name(name, N_("a kernel"))
     kernels = paths.ROOT / "course_lib" / "kernels"
     files = {
         kernels / f"{name}.py": "kernel.txt",
@@ -127,8 +137,10 @@ NEW = {"exercise": new_exercise, "lesson": new_lesson, "picture": new_picture, "
 def _require_name(name: str, thing: str) -> None:
     if _NAME.fullmatch(name) is None:
         raise CourseError(
-            f"{name!r} is no name for {thing}: small letters, digits and _, beginning with a"
-            " letter."
+            _(
+                "{name!r} is no name for {thing}: small letters, digits and _, beginning with a"
+                " letter."
+            ).format(name=name, thing=_(thing))
         )
 
 
@@ -136,8 +148,10 @@ def _write(files: dict[Path, str], names: dict[str, str]) -> list[Path]:
     """Write every file from its template, or none if one of them exists already."""
     if existing := [paths.shown(path) for path in files if path.exists()]:
         raise CourseError(
-            f"nothing was written, for there is already {', '.join(existing)}. Take another name,"
-            " or go on with what is there."
+            _(
+                "nothing was written, for there is already {files}. Take another name, or go on"
+                " with what is there."
+            ).format(files=", ".join(existing))
         )
     for path, template in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)

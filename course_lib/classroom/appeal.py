@@ -83,8 +83,10 @@ def show_mark(
     """
     if not (out / RECORD).exists():
         raise CourseError(
-            f"there are no results of a class in {paths.shown(out)}. Name the folder that `course"
-            " grade FOLDER -o OUT` wrote, OUT."
+            _(
+                "there are no results of a class in {folder}. Name the folder that `course grade"
+                " FOLDER -o OUT` wrote, OUT."
+            ).format(folder=paths.shown(out))
         )
     exercise = catalog.get(exercise_id)
     with Journal(out / JOURNAL) as journal:
@@ -92,22 +94,32 @@ def show_mark(
         names = list_names(record)
         key = find_key(learner, sort_by_name(names), f"--show {learner} {exercise.id}")
         if exercise.id not in record.asked:
-            raise CourseError(f"{exercise.id} was not asked for in {paths.shown(out)}.")
+            raise CourseError(
+                _("{exercise} was not asked for in {folder}.").format(
+                    exercise=exercise.id, folder=paths.shown(out)
+                )
+            )
         person = record.people[key]
         marker = Marker(record, journal.get, read_words(out / MARKS, names))
         mark, attempt = marker.find_counted(person, exercise)
         row = marker.make_row(person)
     if attempt is None or mark.verdict is None:
         raise CourseError(
-            f"{person.learner}, {exercise.id}: {mark.status}, so there is no case to show."
-            f" {reports.say_what_happened(mark, exercise)}"
+            join_sentences(
+                _("{learner}, {exercise}: {status}, so there is no case to show.").format(
+                    learner=person.learner, exercise=exercise.id, status=_(mark.status)
+                ),
+                reports.say_what_happened(mark, exercise),
+            )
         )
     data = read_kept_file(out, attempt.file)
     if data is None:
         raise CourseError(
-            f"the file of {person.learner} for {exercise.id} is not in {paths.shown(out / FILES)}:"
-            " the class was graded before files were kept there, or it was changed. Grade the"
-            " folder that has it once more; the verdict stays."
+            _(
+                "the file of {learner} for {exercise} is not in {folder}: the class was graded"
+                " before files were kept there, or it was changed. Grade the folder that has it"
+                " once more; the verdict stays."
+            ).format(learner=person.learner, exercise=exercise.id, folder=paths.shown(out / FILES))
         )
     secret = take_secret(out, secret_file)
     tier = choose_tier(required_tier, find_best_tier())
@@ -122,7 +134,9 @@ def show_mark(
     if verdict is None or verdict["status"] == GRADER_FAULT:
         reason = answer.fault if verdict is None else verdict["message"]
         raise EnvironmentFault(
-            f"{exercise.id} of {person.learner} could not be checked again: {reason}"
+            _("{exercise} of {learner} could not be checked again: {reason}").format(
+                exercise=exercise.id, learner=person.learner, reason=reason
+            )
         )
     is_same, comparison = compare_verdicts(
         attempt, mark.verdict, verdict, make_verdict_key(exercise.id, data, secret, mode, owner)

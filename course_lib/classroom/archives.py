@@ -26,6 +26,7 @@ from typing import IO, Any
 
 from course_lib.base.files import read_plain_file
 from course_lib.base.text import make_visible_line, shorten
+from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
 from course_lib.base.translation import translate_filled
 from course_lib.base.worker import WorkerFailure
@@ -142,24 +143,26 @@ def unpack(path: Path) -> Unpacked:
     """
     name = make_visible_line(path.name)
     if not path.name.lower().endswith(_SUFFIXES):
-        return Unpacked(problem=f"{name} is packed in a way that is not read here; zip and tar are")
+        problem = _("{file} is packed in a way that is not read here; zip and tar are")
+        return Unpacked(problem=problem.format(file=name))
     try:
         data = read_plain_file(path, MOST_BYTES + 1)
     except OSError as error:
-        return Unpacked(problem=f"{name} cannot be read: {error.strerror}")
+        problem = _("{file} cannot be read: {reason}")
+        return Unpacked(problem=problem.format(file=name, reason=error.strerror))
     if len(data) > MOST_BYTES:
-        return Unpacked(problem=f"{name} is larger than {MOST_BYTES >> 20} MB")
+        problem = _("{file} is larger than {count} MB")
+        return Unpacked(problem=problem.format(file=name, count=MOST_BYTES >> 20))
     job = {"name": path.name.encode(errors="replace").decode()}
     try:
         return _check_answer(jobs.ask(KIND, job, _LIMITS, inputs={ARCHIVE: data}), name)
     except JobFailure as failure:
         if failure.answer.stage is Stage.STARTING:
-            raise jobs.describe_not_started("reads archives", failure.answer) from None
-        return Unpacked(
-            problem=f"{name} takes more time or memory to unpack than a submission should"
-        )
+            raise jobs.describe_not_started(N_("reads archives"), failure.answer) from None
+        problem = _("{file} takes more time or memory to unpack than a submission should")
+        return Unpacked(problem=problem.format(file=name))
     except WorkerFailure as failed:
-        raise jobs.describe_not_started("reads archives", failed) from None
+        raise jobs.describe_not_started(N_("reads archives"), failed) from None
 
 
 def _check_answer(answer: Any, name: str) -> Unpacked:
@@ -175,14 +178,13 @@ def _check_answer(answer: Any, name: str) -> Unpacked:
             )
             for m in answer["members"][: MOST_WANTED + MOST_MISNAMED]
         )
-        notes = tuple(_cut(note) for note in answer["notes"][:20])
         # the confined process has no catalog
+        notes = tuple(translate_filled(_cut(note), "interface") for note in answer["notes"][:20])
         words = translate_filled(_cut(answer["problem"]), "interface")
         problem = f"{name} {words}" if words else ""
     except (KeyError, TypeError, ValueError, AttributeError, binascii.Error):
-        return Unpacked(
-            problem=f"{name} cannot be read: the process that unpacked it gave no proper answer"
-        )
+        problem = _("{file} cannot be read: the process that unpacked it gave no proper answer")
+        return Unpacked(problem=problem.format(file=name))
     return Unpacked(members, notes, problem)
 
 
@@ -194,7 +196,7 @@ def _cut(text: str) -> str:
     return shorten(make_visible_line(text), _LONGEST)
 
 
-def make_machine(_: str) -> Machine:
+def make_machine(_argument: str) -> Machine:
     return _Unpacker()
 
 
@@ -255,19 +257,21 @@ class _Gathered:
         """
         self.count += 1
         if self.count > MOST_MEMBERS:
-            raise _TooMuch(f"has more than {MOST_MEMBERS} members")
+            raise _TooMuch(N_("has more than {count} members").format(count=MOST_MEMBERS))
         name = name.replace("\\", "/")
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or re.match("[A-Za-z]:", name):
-            self.left_out.setdefault("points outside the archive", []).append(name)
+            self.left_out.setdefault(N_("points outside the archive"), []).append(name)
         elif _OF_A_CLASS.fullmatch(name):
             self.left_out.setdefault(
-                "belongs to the download of a class: unpack that, and name its folder", []
+                N_("belongs to the download of a class: unpack that, and name its folder"), []
             ).append(name)
         elif is_wanted(path):
             if not why_not:
                 if len(self.members) - self.misnamed >= MOST_WANTED:
-                    raise _TooMuch(f"has more than {MOST_WANTED} exercise files")
+                    raise _TooMuch(
+                        N_("has more than {count} exercise files").format(count=MOST_WANTED)
+                    )
                 return path
             self.left_out.setdefault(why_not, []).append(name)
         elif why := explain_unwanted(path):
@@ -279,8 +283,11 @@ class _Gathered:
 
     def describe(self) -> tuple[str, ...]:
         return tuple(
-            f"{_cut(names[0])}{f' and {len(names) - 1} more' if len(names) > 1 else ''}: not read,"
-            f" it {why}"
+            (
+                N_("{file} and {count} more: not read, it {why}")
+                if len(names) > 1
+                else N_("{file}: not read, it {why}")
+            ).format(file=_cut(names[0]), count=len(names) - 1, why=why)
             for why, names in self.left_out.items()
         )
 
@@ -294,9 +301,9 @@ def _read_zip(data: bytes, gathered: _Gathered) -> None:
                 continue
             kind = stat.S_IFMT(member.external_attr >> 16)
             why_not = (
-                "is encrypted"
+                N_("is encrypted")
                 if member.flag_bits & 1
-                else "is a link"
+                else N_("is a link")
                 if kind not in (0, stat.S_IFREG)
                 else ""
             )
@@ -345,9 +352,9 @@ def _read_tar(data: bytes, gathered: _Gathered) -> None:
             why_not = (
                 ""
                 if member.isreg()
-                else "is a link"
+                else N_("is a link")
                 if member.issym() or member.islnk()
-                else "is no plain file"
+                else N_("is no plain file")
             )
             if (path := gathered.look_at(member.name, why_not)) is not None:
                 file = archive.extractfile(member)
@@ -359,6 +366,6 @@ def _read_tar(data: bytes, gathered: _Gathered) -> None:
 
 def _require_sane(unpacked: int, packed: int) -> None:
     if unpacked > MOST_UNPACKED:
-        raise _TooMuch(f"unpacks to more than {MOST_UNPACKED >> 20} MB")
+        raise _TooMuch(N_("unpacks to more than {count} MB").format(count=MOST_UNPACKED >> 20))
     if unpacked > _SMALL and unpacked > MOST_RATIO * packed:
-        raise _TooMuch(f"unpacks to more than {MOST_RATIO} times its size")
+        raise _TooMuch(N_("unpacks to more than {count} times its size").format(count=MOST_RATIO))

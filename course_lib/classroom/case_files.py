@@ -18,6 +18,7 @@ import numpy as np
 from course_lib import catalog
 from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
+from course_lib.base.translation import gettext as _
 from course_lib.classroom.checking import grader_version
 from course_lib.classroom.out_folder import open_replacement, write_lines
 from course_lib.grading import replay
@@ -99,9 +100,11 @@ def read_case(folder: Path) -> tuple[dict[str, Any], Plan]:
         plan = replay.rebuild_plan(catalog.get(content["exercise"]), content, *arrays)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise CourseError(
-            f"the case in {paths.shown(folder)} cannot be read ({error}): a file is missing or was"
-            " changed, or the course has another version. `course grade OUT --show LEARNER"
-            " EXERCISE` writes it anew."
+            _(
+                "the case in {folder} cannot be read ({error}): a file is missing or was changed,"
+                " or the course has another version. `course grade OUT --show LEARNER EXERCISE`"
+                " writes it anew."
+            ).format(folder=paths.shown(folder), error=error)
         ) from None
     return content, plan
 
@@ -124,20 +127,23 @@ def run_case(folder: Path, file: Path | None = None) -> int:
         print(f"course: {error}", file=sys.stderr)
         return 3
     if judged is None:
-        print(f"course: {file.name} was not run: {ended}", file=sys.stderr)
+        not_run = _("{file} was not run: {reason}").format(file=file.name, reason=ended)
+        print(f"course: {not_run}", file=sys.stderr)
         return 3
     print(f"{exercise.id}, {content['words']}\n  {_describe_result(judged, ended)}")
     if content["grader"] != grader_version():
-        print("The course has another version than the one that wrote this folder.")
+        print(_("The course has another version than the one that wrote this folder."))
     return 0 if judged.passed else 1
 
 
 def _describe_result(judged: Judged, ended: str) -> str:
     if judged.passed:
-        return "right"
+        return _("right")
     if judged.raised:
-        line = f"line {judged.raised.line}: " if judged.raised.line else ""
-        return f"{line}{judged.raised.type}: {judged.raised.text}"
+        error = f"{judged.raised.type}: {judged.raised.text}"
+        if not judged.raised.line:
+            return error
+        return _("line {line}: {error}").format(line=judged.raised.line, error=error)
     if judged.ran:
         return wording.describe_finding(judged).words
-    return f"it did not finish: {ended}"
+    return _("it did not finish: {reason}").format(reason=ended)

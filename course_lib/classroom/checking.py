@@ -17,6 +17,7 @@ from course_lib.base import paths
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.files import TemporaryFolder
 from course_lib.base.installation import environment_fault, find_version
+from course_lib.base.translation import gettext as _
 from course_lib.grading.check import check
 from course_lib.grading.verdict import Verdict
 
@@ -77,8 +78,10 @@ def check_request(
         return FileAnswer(
             None,
             fault=(
-                "this worker has another version of the course, PyTorch or Triton than the machine"
-                " that asks. Install the same on both, then start the worker again."
+                _(
+                    "this worker has another version of the course, PyTorch or Triton than the"
+                    " machine that asks. Install the same on both, then start the worker again."
+                )
             ),
         )
     exercise = catalog.get(request.exercise)

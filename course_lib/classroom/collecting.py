@@ -354,15 +354,18 @@ def _read_folder(folder: Path, collected: Collected) -> Iterator[tuple[Member, f
         looked_at += 1
         if looked_at > _MOST_ENTRIES:
             collected.notes.append(
-                f"it holds more than {_MOST_ENTRIES} files; the rest was not looked at"
+                _("it holds more than {count} files; the rest was not looked at").format(
+                    count=_MOST_ENTRIES
+                )
             )
             return
         if is_archive(name.name) and stat.S_ISREG(status.st_mode):
             archives += 1
             if archives > _MOST_ARCHIVES:
                 collected.notes.append(
-                    f"{make_visible_line(str(name))}: not read, {_MOST_ARCHIVES} archives were read"
-                    " before it"
+                    _("{file}: not read, {count} archives were read before it").format(
+                        file=make_visible_line(str(name)), count=_MOST_ARCHIVES
+                    )
                 )
                 continue
             yield from _read_archive(path, f"{make_visible_line(str(name))}/", status, collected)
@@ -390,7 +393,9 @@ def _walk(
             entries = sorted(os.scandir(current), key=lambda entry: entry.name)
         except OSError as error:
             collected.notes.append(
-                f"{make_visible_line(str(name / '.'))} cannot be read: {error.strerror}"
+                _("{file} cannot be read: {reason}").format(
+                    file=make_visible_line(str(name / ".")), reason=error.strerror
+                )
             )
             continue
         for entry in entries:
@@ -399,7 +404,9 @@ def _walk(
                 status = entry.stat(follow_symlinks=False)
             except OSError as error:
                 collected.notes.append(
-                    f"{make_visible_line(str(inner))} cannot be read: {error.strerror}"
+                    _("{file} cannot be read: {reason}").format(
+                        file=make_visible_line(str(inner)), reason=error.strerror
+                    )
                 )
                 continue
             if not stat.S_ISDIR(status.st_mode):

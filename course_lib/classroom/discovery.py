@@ -34,6 +34,7 @@ from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.text import make_visible_line, shorten
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
 from course_lib.base.translation import mark as N_
 from course_lib.classroom.archives import is_archive, name_without_suffix
 from course_lib.classroom.gradescope_export import METADATA, Exported, Submitter, read_metadata
@@ -59,11 +60,11 @@ _MOODLE_CLOCK = N_("Moodle's download has no times")
 _GRADESCOPE_CLOCK = N_("Gradescope's time")
 _CLONE_CLOCK = N_("a clone has the time of cloning")
 _KINDS = {
-    stat.S_IFLNK: "a symbolic link, which is not followed",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFBLK: "a device",
-    stat.S_IFCHR: "a device",
+    stat.S_IFLNK: N_("{file} is a symbolic link, which is not followed"),
+    stat.S_IFIFO: N_("{file} is a pipe"),
+    stat.S_IFSOCK: N_("{file} is a socket"),
+    stat.S_IFBLK: N_("{file} is a device"),
+    stat.S_IFCHR: N_("{file} is a device"),
 }
 
 
@@ -176,22 +177,27 @@ def _read_folder(folder: Path) -> list[Entry]:
     names = _list_folder(folder)
     if not names:
         raise CourseError(
-            f"there is no submission in {paths.shown(folder)}. It needs one sub-folder or archive a"
-            " learner; `course grade --help` lists the layouts."
+            _(
+                "there is no submission in {folder}. It needs one sub-folder or archive a learner;"
+                " `course grade --help` lists the layouts."
+            ).format(folder=paths.shown(folder))
         )
     found, other_names = _read_exports(folder, names)
     if not found and all(
         re.match(r"ex\d\d[a-z]_", name) or name == "manifest.json" for name in other_names
     ):
         raise CourseError(
-            f"{paths.shown(folder)} holds exercise files: it is one learner's submission, not a"
-            " class. Name the folder above it, with one sub-folder or archive a learner."
+            _(
+                "{folder} holds exercise files: it is one learner's submission, not a class. Name"
+                " the folder above it, with one sub-folder or archive a learner."
+            ).format(folder=paths.shown(folder))
         )
     other_names = [name for name in other_names if not _is_stray(folder / name)]
     if not found and not other_names:
         raise CourseError(
-            f"there is no submission in {paths.shown(folder)}, but only"
-            f" {', '.join(map(make_visible_line, names[:3]))}."
+            _("there is no submission in {folder}, but only {files}.").format(
+                folder=paths.shown(folder), files=", ".join(map(make_visible_line, names[:3]))
+            )
         )
     if len(names) == 1:
         _refuse_nested(folder, names[0])
@@ -243,22 +249,32 @@ def _refuse_nested(folder: Path, name: str) -> None:
         several = {each for folders in owners.values() if len(folders) > 2 for each in folders}
     if several:
         raise CourseError(
-            f"{paths.shown(folder)} holds nothing but the folder {make_visible_line(name)}, and"
-            f" that one holds what looks like the submissions of {len(several)} learners. If that"
-            f" is the class, name {paths.shown(inner)}; if it is one learner, say so with --map."
-        )
+            _(
+                "{folder} holds nothing but the folder {name}, and that one holds what looks like"
+                " the submissions of {count} learners. If that is the class, name {inner}; if it is"
+                " one learner, say so with --map."
+            ).format(
+                folder=paths.shown(folder), name=make_visible_line(name), count=len(several),
+                inner=paths.shown(inner),
+            )
+        )  # fmt: skip
 
 
 def _list_folder(folder: Path) -> list[str]:
     try:
         names = os.listdir(folder)
     except NotADirectoryError:
-        unpack = " Unpack it first." if is_archive(folder.name) else ""
+        problem = _("{file} is a file, and a class's folder is wanted.")
+        unpack = _("Unpack it first.") if is_archive(folder.name) else ""
         raise CourseError(
-            f"{paths.shown(folder)} is a file, and a class's folder is wanted.{unpack}"
+            join_sentences(problem.format(file=paths.shown(folder)), unpack)
         ) from None
     except OSError as error:
-        raise CourseError(f"{paths.shown(folder)} cannot be read: {error.strerror}.") from None
+        raise CourseError(
+            _("{file} cannot be read: {reason}.").format(
+                file=paths.shown(folder), reason=error.strerror
+            )
+        ) from None
     return sorted(
         name
         for name in names
@@ -445,7 +461,7 @@ def _find_obstacle(path: Path, given_name: str = "") -> str:
         )
     file_name = make_visible_line(path.name)
     if stat.S_IFMT(mode) in _KINDS:
-        return f"{file_name} is {_KINDS[stat.S_IFMT(mode)]}"
+        return _(_KINDS[stat.S_IFMT(mode)]).format(file=file_name)
     if stat.S_ISREG(mode) and not given_name and not is_archive(path.name):
         return _("{file} is a file; a folder or an archive (zip, tar) was expected").format(
             file=file_name
@@ -454,20 +470,24 @@ def _find_obstacle(path: Path, given_name: str = "") -> str:
 
 
 def _read_mapping(folder: Path, mapping: Path) -> list[Entry]:
-    rows = read_table(mapping, "the mapping", ("learner", "path"), _MAP_COLUMNS)
+    rows = read_table(mapping, _("the mapping"), ("learner", "path"), _MAP_COLUMNS)
     if not rows:
-        raise CourseError(f"the mapping {paths.shown(mapping)} names nobody.")
-    return [_read_row(folder, cells, where) for where, cells in rows]
+        raise CourseError(_("the mapping {file} names nobody.").format(file=paths.shown(mapping)))
+    return [_read_row(folder, cells, where) for _line, where, cells in rows]
 
 
 def _read_row(folder: Path, cells: dict[str, str], where: str) -> Entry:
     if not cells["learner"]:
-        raise CourseError(f"{where}, names no learner.")
+        raise CourseError(_("{where}, names no learner.").format(where=where))
     path = Path(cells["path"])
-    problem, sources = "nothing was handed in", ()
+    problem, sources = _("nothing was handed in"), ()
     if cells["path"]:
         if path.is_absolute() or ".." in path.parts:
-            raise CourseError(f"{where}: {cells['path']} does not lie in the class's folder.")
+            raise CourseError(
+                _("{where}: {path} does not lie in the class's folder.").format(
+                    where=where, path=cells["path"]
+                )
+            )
         problem = _find_obstacle(folder / path, "a flat file")
         sources = (SubmissionSource(folder / path, ""),)
     key = cells.get("id") or cells["learner"]

@@ -24,6 +24,8 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from course_lib.base.errors import EnvironmentFault
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
 from course_lib.grading.verdict import GRADER_FAULT
 
 TRIES = 3
@@ -193,9 +195,16 @@ class Engine:
             self._machine_faults[job.key] = answer.fault
             if len(self._machine_faults) >= _MOST_MACHINE_FAULTS:
                 raise EnvironmentFault(
-                    f"{len(self._machine_faults)} files in a row could not be checked."
-                    f" {answer.fault} Every verdict so far is kept: give the same command again"
-                    " when that is set right."
+                    join_sentences(
+                        _("{count} files in a row could not be checked.").format(
+                            count=len(self._machine_faults)
+                        ),
+                        answer.fault,
+                        _(
+                            "Every verdict so far is kept: give the same command again when that is"
+                            " set right."
+                        ),
+                    )
                 )
             self._try_again(job, answer.fault, again)
             return

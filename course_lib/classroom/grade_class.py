@@ -23,6 +23,7 @@ from course_lib.base import paths, runtime
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.files import open_private
 from course_lib.base.text import make_visible_line
+from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
 from course_lib.catalog import Exercise, edits, texts
 from course_lib.classroom import archives, checking, feedback, gradebook, reports, similarity
@@ -163,7 +164,11 @@ def grade_class(
     asked_ids = {catalog.get(name).id for name in options.only} or set(catalog.exercises())
     recheck = {catalog.get(name).id for name in options.recheck}
     if unknown := recheck - asked_ids:
-        raise CourseError(f"--recheck names {', '.join(sorted(unknown))}, which --only leaves out.")
+        raise CourseError(
+            _("--recheck names {exercises}, which --only leaves out.").format(
+                exercises=", ".join(sorted(unknown))
+            )
+        )
     people = discover(folder, options.mapping)
     earlier = [
         (f"{submissions.learner.learner} ({clean_name(folder_before.resolve().name)})", submissions)
@@ -177,8 +182,10 @@ def grade_class(
             record = Record() if options.anew else read_record(out)
             if not record.rules and not options.anew and (out / GRADEBOOK).exists():
                 raise CourseError(
-                    f"{paths.shown(out)} has a gradebook of an older version of the course, which"
-                    " this run would replace: `--anew` allows that. The verdicts are kept."
+                    _(
+                        "{folder} has a gradebook of an older version of the course, which this run"
+                        " would replace: `--anew` allows that. The verdicts are kept."
+                    ).format(folder=paths.shown(out))
                 )
             record.rules = settle_rules(record.rules, options, out)
             record.asked |= asked_ids
@@ -227,11 +234,13 @@ def _refuse_namesakes(record: Record, people: Sequence[Submissions]) -> None:
         if len(namesakes) > 1:
             numbers = ", ".join(person.id or person.key for person in namesakes)
             raise CourseError(
-                f"{entry.learner} of this folder may be any of {len(namesakes)} learners of before"
-                f" (Moodle's numbers {numbers}): Moodle gives another number in each assignment."
-                " Nothing was graded. Say who is who with --map: a CSV file with the columns"
-                " learner,path,id and a line for everybody in this folder, with the ID that the"
-                " gradebook has."
+                _(
+                    "{learner} of this folder may be any of {count} learners of before (Moodle's"
+                    " numbers {numbers}): Moodle gives another number in each assignment. Nothing"
+                    " was graded. Say who is who with --map: a CSV file with the columns"
+                    " learner,path,id and a line for everybody in this folder, with the ID that the"
+                    " gradebook has."
+                ).format(learner=entry.learner, count=len(namesakes), numbers=numbers)
             )
 
 
@@ -257,7 +266,7 @@ def find_best_tier() -> str:
         archives.KIND, {"name": "probe"}, jobs.ResourceLimits(), inputs={archives.ARCHIVE: b""}
     )
     if answer.tier not in isolation.TIERS:
-        raise jobs.describe_not_started("runs submissions", answer)
+        raise jobs.describe_not_started(N_("runs submissions"), answer)
     return answer.tier
 
 
@@ -270,14 +279,18 @@ def choose_tier(required: str | None, best: str) -> str:
     """
     if required is None and best == isolation.LIMITS:
         raise EnvironmentFault(
-            "this machine cannot shut a submission in: it has the tier 'limits only', which stops"
-            " nobody who means harm. Nothing was run. `course doctor` says what is missing. If you"
-            " trust everybody in this class: `--require-tier limits`."
+            _(
+                "this machine cannot shut a submission in: it has the tier 'limits only', which"
+                " stops nobody who means harm. Nothing was run. `course doctor` says what is"
+                " missing. If you trust everybody in this class: `--require-tier limits`."
+            )
         )
     if required is not None and isolation.TIERS.index(best) > isolation.TIERS.index(required):
         raise EnvironmentFault(
-            f"this machine has the tier {best!r} of isolation, and {required!r} was asked for."
-            " Nothing was run. `course doctor` says what is missing."
+            _(
+                "this machine has the tier {best!r} of isolation, and {required!r} was asked for."
+                " Nothing was run. `course doctor` says what is missing."
+            ).format(best=_(best), required=_(required))
         )
     return required or best
 
@@ -298,9 +311,10 @@ def settle_rules(before: Rules | None, options: ClassOptions, out: Path) -> Rule
     )
     if before and rules != before and not options.change_rules:
         raise CourseError(
-            f"every mark in {paths.shown(out)} was given with: {before.describe()}. This run would"
-            f" give all of them anew with: {rules.describe()}. Nothing was written."
-            " `--change-rules` allows it."
+            _(
+                "every mark in {folder} was given with: {before}. This run would give all of them"
+                " anew with: {now}. Nothing was written. `--change-rules` allows it."
+            ).format(folder=paths.shown(out), before=before.describe(), now=rules.describe())
         )
     return rules
 

@@ -27,6 +27,7 @@ import yaml
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import read_plain_file
+from course_lib.base.translation import gettext as _
 from course_lib.classroom.weeks import read_moment
 
 METADATA = "submission_metadata.yml"
@@ -65,26 +66,31 @@ def read_metadata(file: Path) -> list[Exported]:
     try:
         whole = yaml.load(read_plain_file(file, _MOST_BYTES), _Loader)
     except OSError as error:
-        raise CourseError(f"{where} cannot be read: {error.strerror}.") from None
+        raise CourseError(
+            _("{file} cannot be read: {reason}.").format(file=where, reason=error.strerror)
+        ) from None
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        raise _refuse(where, f"it is no YAML: {' '.join(str(error).split())[:200]}") from None
+        reason = " ".join(str(error).split())[:200]
+        raise _refuse(where, _("it is no YAML: {reason}").format(reason=reason)) from None
     if not isinstance(whole, dict):
-        raise _refuse(where, "it has no submissions")
+        raise _refuse(where, _("it has no submissions"))
     return [_read_submission(str(folder), entry, where) for folder, entry in whole.items()]
 
 
 def _read_submission(folder: str, entry: Any, where: str) -> Exported:
     if not _FOLDER.fullmatch(folder):
-        raise _refuse(where, f"{folder[:80]!r} is no folder submission_NUMBER")
+        raise _refuse(
+            where, _("{folder!r} is no folder submission_NUMBER").format(folder=folder[:80])
+        )
     submitters = _get(entry, "submitters")
     if not isinstance(submitters, list) or not submitters:
-        raise _refuse(where, f"{folder} has no submitters")
+        raise _refuse(where, _("{folder} has no submitters").format(folder=folder))
     people = tuple(
         Submitter(*(_read_text(submitter, name) for name in ("name", "sid", "email")))
         for submitter in submitters
     )
     if not all(person.sid or person.email or person.name for person in people):
-        raise _refuse(where, f"a submitter of {folder} has no name")
+        raise _refuse(where, _("a submitter of {folder} has no name").format(folder=folder))
     return Exported(folder, people, _read_time(_get(entry, "created_at"), f"{where}, {folder}"))
 
 
@@ -108,6 +114,8 @@ def _read_time(value: Any, where: str) -> float:
 
 def _refuse(where: str, why: str) -> CourseError:
     return CourseError(
-        f"{where} is not as Gradescope exports it: {why}. Export the submissions again, or remove"
-        " the file and say who is who with --map."
+        _(
+            "{file} is not as Gradescope exports it: {reason}. Export the submissions again, or"
+            " remove the file and say who is who with --map."
+        ).format(file=where, reason=why)
     )

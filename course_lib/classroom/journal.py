@@ -18,6 +18,8 @@ from typing import Any
 from course_lib.base import paths
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.files import open_private
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
 
 _VERSION = 1
 
@@ -40,8 +42,10 @@ class Journal:
         except BlockingIOError:
             os.close(self._descriptor)
             raise CourseError(
-                f"another `course grade` is at work in {paths.shown(file.parent)}. Wait for it, or"
-                " choose another folder."
+                _(
+                    "another `course grade` is at work in {folder}. Wait for it, or choose another"
+                    " folder."
+                ).format(folder=paths.shown(file.parent))
             ) from None
         except BaseException:
             os.close(self._descriptor)
@@ -119,15 +123,15 @@ class Journal:
 
 def describe_full_disk(error: OSError, file: Path) -> EnvironmentFault:
     """Return the exception for a file of the class that cannot be written."""
-    room = (
-        " Make room there"
+    problem = _(
+        "{file} cannot be written: {reason}. Every verdict before this one is kept."
+    ).format(file=paths.shown(file), reason=error.strerror)
+    remedy = (
+        _("Make room there, then give the same command again: it goes on where it stopped.")
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        else " Set that right"
+        else _("Set that right, then give the same command again: it goes on where it stopped.")
     )
-    return EnvironmentFault(
-        f"{paths.shown(file)} cannot be written: {error.strerror}. Every verdict before this one is"
-        f" kept.{room}, then give the same command again: it goes on where it stopped."
-    )
+    return EnvironmentFault(join_sentences(problem, remedy))
 
 
 def _parse(line: bytes) -> tuple[str, dict[str, Any]]:

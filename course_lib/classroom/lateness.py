@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
+from course_lib.base.translation import mark as N_
 from course_lib.base.words import format_count
 
 _DAY = 86_400.0
@@ -19,7 +22,7 @@ _PARTS = {
     "last_day": re.compile(r"at\s+most\s+(\d+)\s+days?"),
     "grace_minutes": re.compile(r"(\d+)\s+minutes?(?:\s+of)?\s+grace"),
 }
-_GRAMMAR = (
+_GRAMMAR = N_(
     'Write parts with commas between them: "10 % per day", "3 free days" (in the whole term), "at'
     ' most 4 days" (later than that, no points), "15 minutes of grace". One part is enough; the'
     " deadline stands in the plan of the weeks or in --due."
@@ -82,14 +85,22 @@ def read_late_rule(text: str) -> LateRule:
     for part in text.split(","):
         name, value = _read_part(part.strip().lower())
         if name is None:
-            raise CourseError(f"--late {text!r} is no rule: not {part.strip()!r}. {_GRAMMAR}")
+            not_a_rule = _("--late {text!r} is no rule: not {part!r}.")
+            raise CourseError(
+                join_sentences(not_a_rule.format(text=text, part=part.strip()), _(_GRAMMAR))
+            )
         if name in values:
-            raise CourseError(f"--late {text!r} says {part.strip()!r} and another such number.")
+            raise CourseError(
+                _("--late {text!r} says {part!r} and another such number.").format(
+                    text=text, part=part.strip()
+                )
+            )
         values[name] = value
     if values.get("percent", 0) > 100:
-        raise CourseError(f"--late {text!r}: a day costs 100 % at most.")
+        raise CourseError(_("--late {text!r}: a day costs 100 % at most.").format(text=text))
     if "free_days" in values and not values.keys() & {"percent", "last_day"}:
-        raise CourseError(f"--late {text!r}: without a price no day needs to be free. {_GRAMMAR}")
+        without_price = _("--late {text!r}: without a price no day needs to be free.")
+        raise CourseError(join_sentences(without_price.format(text=text), _(_GRAMMAR)))
     whole = {name: int(value) for name, value in values.items() if name != "percent"}
     return LateRule(values.get("percent", 0.0), **whole)
 
@@ -128,7 +139,7 @@ def spend_free_days(
                 if spent + days not in ways or way > ways[spent + days]:
                     ways[spent + days] = way
         best = ways
-    _, (_, choice) = max(best.items(), key=lambda item: (item[1][0], -item[0]))
+    choice = max(best.items(), key=lambda item: (item[1][0], -item[0]))[1][1]
     return {
         exercise: days
         for exercises, days in zip(deadlines, choice, strict=True)

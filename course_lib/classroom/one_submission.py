@@ -30,6 +30,9 @@ from typing import Any
 from course_lib import catalog
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.files import TemporaryFolder, write_atomic
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
+from course_lib.base.translation import mark as N_
 from course_lib.classroom import workers
 from course_lib.classroom.grade_class import ClassOptions, grade_class
 from course_lib.classroom.gradebook import NOT_GRADED, Mark, Row, format_points
@@ -42,7 +45,7 @@ from course_lib.grading.verdict import PASS
 
 SETTINGS, SECRET = "settings.json", "secret"
 AUTOGRADER = Path("/autograder")
-_NOT_YOURS = (
+_NOT_YOURS = N_(
     "The course could not grade this. That is not your fault, and takes no points from you. Your"
     " teacher sees the reason."
 )
@@ -128,8 +131,11 @@ def describe_for_gradescope(row: Row, seconds: float) -> dict[str, Any]:
 def _describe_files(row: Row) -> str:
     """Return the notes on the submission as a whole, one per line, without the reasons of single
     exercises."""
-    problem = [f"Nothing could be read. {row.problem}."] if row.problem else []
-    return "\n".join([*problem, *(f"{note}." for note in row.other_notes)])
+    stop = _(".")
+    lines = [f"{note}{stop}" for note in row.other_notes]
+    if row.problem:
+        lines.insert(0, join_sentences(_("Nothing could be read."), f"{row.problem}{stop}"))
+    return "\n".join(lines)
 
 
 def _describe_test(mark: Mark) -> dict[str, Any]:
@@ -165,10 +171,12 @@ def run_gradescope(root: Path = AUTOGRADER) -> None:
         test = {
             "name": "Grading",
             "status": "failed",
-            "output": _NOT_YOURS,
+            "output": _(_NOT_YOURS),
             "visibility": "visible",
         }
-        _write_results(root, {"output": _NOT_YOURS, "stdout_visibility": "hidden", "tests": [test]})
+        _write_results(
+            root, {"output": _(_NOT_YOURS), "stdout_visibility": "hidden", "tests": [test]}
+        )
         raise
     _write_results(root, result)
     print("\n".join(_tell_teacher(row)))
@@ -193,16 +201,22 @@ def _write_results(root: Path, result: dict[str, Any]) -> None:
 
 
 def _tell_teacher(row: Row) -> list[str]:
-    lines = [f"{row.learner}: {format_points(row.points)} of {format_points(row.possible)} points."]
+    lines = [
+        _("{learner}: {points} of {possible} points.").format(
+            learner=row.learner,
+            points=format_points(row.points),
+            possible=format_points(row.possible),
+        )
+    ]
     lines += [
-        f"{mark.exercise}: not graded. {mark.reason}"
+        _("{exercise}: not graded. {reason}").format(exercise=mark.exercise, reason=mark.reason)
         for mark in row.marks
         if mark.status == NOT_GRADED
     ]
     return (
         lines
-        + [f"Odd: {words}" for words in row.oddities]
-        + [f"Published: {words}" for words in row.published]
+        + [_("Odd: {words}").format(words=words) for words in row.oddities]
+        + [_("Published: {words}").format(words=words) for words in row.published]
     )
 
 
@@ -218,7 +232,9 @@ def run_classroom50(bundle: Path, checkout: Path, environment: Mapping[str, str]
     """
     row = grade_submission(checkout, environment["OWNER"], read_settings(bundle / SETTINGS), None)
     if faults := [f"{mark.exercise}: {mark.reason}" for mark in row.marks if mark.points is None]:
-        raise EnvironmentFault(f"not graded, and not the student's fault: {'; '.join(faults)}")
+        raise EnvironmentFault(
+            _("not graded, and not the student's fault: {faults}").format(faults="; ".join(faults))
+        )
     write_atomic(
         checkout / "result.json", json.dumps(describe_for_classroom50(row, environment), indent=2)
     )
@@ -258,7 +274,10 @@ def describe_for_classroom50(row: Row, environment: Mapping[str, str]) -> dict[s
 def _write_body(row: Row) -> Iterator[str]:
     """Yield the lines of a submission's Markdown page. The texts are indented, so that Markdown
     shows a learner's code unchanged."""
-    yield f"### {format_points(row.points)} of {format_points(row.possible)} points\n"
+    points = _("{points} of {possible} points").format(
+        points=format_points(row.points), possible=format_points(row.possible)
+    )
+    yield f"### {points}\n"
     if about := _describe_files(row):
         yield f"{textwrap.indent(about, '    ')}\n"
     for mark in row.marks:
@@ -275,7 +294,11 @@ def main(arguments: list[str]) -> int:
             case ["classroom50", bundle]:
                 run_classroom50(Path(bundle), Path.cwd(), os.environ)
             case _:
-                raise CourseError(f"{arguments} is not `gradescope` and not `classroom50 BUNDLE`.")
+                raise CourseError(
+                    _("{arguments} is not `gradescope` and not `classroom50 BUNDLE`.").format(
+                        arguments=arguments
+                    )
+                )
     except (CourseError, EnvironmentFault) as error:
         # Print it on one line: it may contain a learner's text, and GitHub takes a line that begins
         # with :: for a command.

@@ -15,6 +15,7 @@ from typing import BinaryIO
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import make_private_folder, open_private, read_plain_file
+from course_lib.base.translation import gettext as _
 from course_lib.classroom.own_word import MARKS
 from course_lib.grading.cases.hidden import Secret, read_secret
 
@@ -32,13 +33,17 @@ def prepare_folder(out: Path, folder: Path) -> None:
     """
     if out.resolve().is_relative_to(folder.resolve()):
         raise CourseError(
-            f"{paths.shown(out)} lies in the folder of the submissions, and would be taken for one."
-            " Choose another with -o."
+            _(
+                "{folder} lies in the folder of the submissions, and would be taken for one. Choose"
+                " another with -o."
+            ).format(folder=paths.shown(out))
         )
     if out.exists() and not (out / SETTINGS).exists() and (strangers := _list_strangers(out)):
         raise CourseError(
-            f"{paths.shown(out)} holds other files ({', '.join(strangers[:3])}). Choose an empty"
-            " folder with -o, or a new one."
+            _(
+                "{folder} holds other files ({files}). Choose an empty folder with -o, or a new"
+                " one."
+            ).format(folder=paths.shown(out), files=", ".join(strangers[:3]))
         )
     make_private_folder(out)  # it will hold learners' results and the secret
     if is_in_repository(out) and not (out / IGNORE).exists():
@@ -70,8 +75,9 @@ def take_secret(out: Path, secret_file: Path | None) -> bytes:
         write_lines(secret_path, [f"{secrets.token_hex(16)}\n"])
     if secret_file is None and not secret_path.exists():
         raise CourseError(
-            f"{paths.shown(out)} was begun with a secret from a file. Name the same one:"
-            " --secret-file."
+            _(
+                "{folder} was begun with a secret from a file. Name the same one: --secret-file."
+            ).format(folder=paths.shown(out))
         )
     secret = read_secret(secret_file or secret_path)
     fingerprint = Secret(secret).fingerprint
@@ -81,15 +87,20 @@ def take_secret(out: Path, secret_file: Path | None) -> bytes:
             stored_fingerprint = json.loads(settings.read_text(encoding="utf-8"))["secret"]
         except (ValueError, KeyError, TypeError):
             raise CourseError(
-                f"{paths.shown(settings)} is damaged. Remove that file alone, and give the same"
-                " command again."
+                _(
+                    "{file} is damaged. Remove that file alone, and give the same command again."
+                ).format(file=paths.shown(settings))
             ) from None
         if stored_fingerprint != fingerprint:
             raise CourseError(
-                f"{paths.shown(out)} was begun with another secret (fingerprint"
-                f" {stored_fingerprint}, this one has {fingerprint}): its hidden cases were"
-                " others, and results of both do not belong in one gradebook. Give the same"
-                " secret, or choose another folder with -o."
+                _(
+                    "{folder} was begun with another secret (fingerprint {stored}, this one has"
+                    " {fingerprint}): its hidden cases were others, and results of both do not"
+                    " belong in one gradebook. Give the same secret, or choose another folder with"
+                    " -o."
+                ).format(
+                    folder=paths.shown(out), stored=stored_fingerprint, fingerprint=fingerprint
+                )
             )
     else:
         write_lines(settings, [json.dumps({"version": _VERSION, "secret": fingerprint}) + "\n"])

@@ -15,6 +15,8 @@ from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import read_plain_file
+from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
 
 MARKS = "marks.csv"
 EXCUSED = "excused"
@@ -35,36 +37,45 @@ class Word:
 
 def read_table(
     file: Path, subject: str, needed: Collection[str], columns: Collection[str]
-) -> list[tuple[str, dict[str, str]]]:
-    """Return for each line of a CSV file its place in words and its cells by column, without white
-    space around them.
+) -> list[tuple[int, str, dict[str, str]]]:
+    """Return for each line of a CSV file its number, its place in words, and its cells by column
+    without white space around them.
 
     Raises: CourseError if the file cannot be read, is no CSV file in UTF-8, or has other columns.
     """
-    file_name = paths.shown(file)
+    table_name = f"{subject} {paths.shown(file)}"
     try:
         text = read_plain_file(file, _MOST_BYTES).decode("utf-8-sig")
         reader = csv.reader(io.StringIO(text, newline=""), strict=True)
         rows = [(reader.line_num, row) for row in reader]
     except OSError as error:
-        raise CourseError(f"{subject} {file_name} cannot be read: {error.strerror}.") from None
+        raise CourseError(
+            _("{file} cannot be read: {reason}.").format(file=table_name, reason=error.strerror)
+        ) from None
     except (UnicodeDecodeError, csv.Error) as error:
-        raise CourseError(f"{subject} {file_name} is no CSV file in UTF-8: {error}.") from None
+        raise CourseError(
+            _("{file} is no CSV file in UTF-8: {error}.").format(file=table_name, error=error)
+        ) from None
     header = [cell.strip().lower() for cell in rows[0][1]] if rows else []
-    _require_columns(f"{subject} {file_name}", header, needed, columns)
+    _require_columns(table_name, header, needed, columns)
     table = []
     for number, row in rows[1:]:
-        where = f"{subject} {file_name}, line {number}"
+        where = table_name + _(", line {line}").format(line=number)
         if not any(cell.strip() for cell in row):
             continue
         if len(row) != len(header):
+            problem = _("{where}, has {columns} columns, and the first line {first}.")
             hint = ""
             if len(row) > len(header):
-                hint = ' A cell with a comma stands in quotes: "so, so".'
+                hint = _('A cell with a comma stands in quotes: "so, so".')
             raise CourseError(
-                f"{where}, has {len(row)} columns, and the first line {len(header)}.{hint}"
+                join_sentences(
+                    problem.format(where=where, columns=len(row), first=len(header)), hint
+                )
             )
-        table.append((where, dict(zip(header, (cell.strip() for cell in row), strict=True))))
+        table.append(
+            (number, where, dict(zip(header, (cell.strip() for cell in row), strict=True)))
+        )
     return table
 
 
@@ -76,9 +87,14 @@ def _require_columns(
     if not set(needed) <= set(header) <= set(columns) or len(set(header)) < len(header):
         optional = [name for name in columns if name not in needed]
         raise CourseError(
-            f"{name} needs a first line with the columns {','.join(needed)}, and"
-            f" may have {' and '.join(optional)}; it has {header}."
-        )
+            _(
+                "{file} needs a first line with the columns {needed}, and may have {optional}; it"
+                " has {header}."
+            ).format(
+                file=name, needed=",".join(needed), optional=_(" and ").join(optional),
+                header=header,
+            )
+        )  # fmt: skip
 
 
 def read_words(
@@ -97,8 +113,8 @@ def read_words(
         return {}
     keys_by_name = sort_by_name(learners)
     words: dict[tuple[str, str], Word] = {}
-    lines: dict[tuple[str, str], str] = {}
-    for where, cells in read_table(file, "the file", _COLUMNS[:3], _COLUMNS):
+    lines: dict[tuple[str, str], int] = {}
+    for line, where, cells in read_table(file, _("the file"), _COLUMNS[:3], _COLUMNS):
         key = find_key(cells["learner"], keys_by_name, where)
         try:
             place = (key, catalog.get(cells["exercise"]).id)
@@ -106,10 +122,11 @@ def read_words(
             raise CourseError(f"{where}: {error}") from None
         if place in words:
             raise CourseError(
-                f"{where}: {cells['learner']} and {place[1]} stand in"
-                f" {lines[place].rpartition(', ')[2]} already."
+                _("{where}: {learner} and {exercise} stand in line {line} already.").format(
+                    where=where, learner=cells["learner"], exercise=place[1], line=lines[place]
+                )
             )
-        words[place], lines[place] = _read_word(cells, where), where
+        words[place], lines[place] = _read_word(cells, where), line
     return words
 
 
@@ -129,13 +146,16 @@ def find_key(name: str, keys_by_name: Mapping[str, set[str]], where: str) -> str
     """
     keys = keys_by_name.get(name, set())
     if len(keys) != 1:
-        known_names = ", ".join(sorted(keys_by_name)[:20])
         problem = (
-            "which more than one learner is called; write the number or the login"
+            _(
+                "{where}: {name!r}, which more than one learner is called; write the number or the"
+                " login."
+            )
             if keys
-            else f"whom the class does not have. It has: {known_names}"
+            else _("{where}: {name!r}, whom the class does not have. It has: {names}.")
         )
-        raise CourseError(f"{where}: {name!r}, {problem}.")
+        known_names = ", ".join(sorted(keys_by_name)[:20])
+        raise CourseError(problem.format(where=where, name=name, names=known_names))
     return next(iter(keys))
 
 
@@ -151,11 +171,19 @@ def _read_word(cells: dict[str, str], where: str) -> Word:
     except ValueError:
         points = math.nan
     if not (0 <= points < math.inf):
-        raise CourseError(f"{where}: points {text!r} are no number from 0 up, and not {EXCUSED!r}.")
+        raise CourseError(
+            _("{where}: points {text!r} are no number from 0 up, and not {excused!r}.").format(
+                where=where, text=text, excused=EXCUSED
+            )
+        )
     return Word(points, False, comment, late)
 
 
 def _read_days(text: str, where: str) -> int | None:
     if text and not re.fullmatch("[0-9]+", text):
-        raise CourseError(f"{where}: late {text!r} is no number of days; 0 is not late.")
+        raise CourseError(
+            _("{where}: late {text!r} is no number of days; 0 is not late.").format(
+                where=where, text=text
+            )
+        )
     return int(text) if text else None

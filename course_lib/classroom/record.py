@@ -19,6 +19,7 @@ from typing import Any
 from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 from course_lib.base.translation import mark as N_
 from course_lib.catalog import Exercise
 from course_lib.classroom.lateness import LateRule
@@ -261,8 +262,10 @@ def read_record(out: Path) -> Record:
         return Record()
     except (ValueError, KeyError, TypeError, AttributeError):
         raise CourseError(
-            f"{paths.shown(out / RECORD)} is damaged, or of another version of the course. `--anew`"
-            " writes the results from this run alone."
+            _(
+                "{file} is damaged, or of another version of the course. `--anew` writes the"
+                " results from this run alone."
+            ).format(file=paths.shown(out / RECORD))
         ) from None
 
 

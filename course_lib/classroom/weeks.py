@@ -12,6 +12,7 @@ from typing import Any
 from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
+from course_lib.base.translation import gettext as _
 
 FILE = "weeks.toml"
 SHIPPED = Path(__file__).parent / FILE
@@ -39,18 +40,21 @@ def read_plan(file: Path) -> dict[str, Week]:
     Raises: CourseError if the file cannot be read, or names an exercise that does not exist or
     stands in two weeks.
     """
-    file_name = paths.shown(file)
+    plan_name = _("the plan {file}").format(file=paths.shown(file))
     try:
         tables = tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
-        raise CourseError(f"the plan {file_name} cannot be read: {error.strerror}.") from None
+        raise CourseError(
+            _("{file} cannot be read: {reason}.").format(file=plan_name, reason=error.strerror)
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise CourseError(
-            f"the plan {file_name} is no TOML: {error}. A deadline is written"
-            ' due = "2026-12-01T23:59".'
+            _('{plan} is no TOML: {error}. A deadline is written due = "2026-12-01T23:59".').format(
+                plan=plan_name, error=error
+            )
         ) from None
     weeks = {
-        name: _read_week(name, table, f"the plan {file_name}, week {name}")
+        name: _read_week(name, table, plan_name + _(", week {week}").format(week=name))
         for name, table in tables.items()
     }
     asked_in: dict[str, str] = {}
@@ -58,8 +62,9 @@ def read_plan(file: Path) -> dict[str, Week]:
         for exercise in week.exercises:
             if other_week := asked_in.get(exercise):
                 raise CourseError(
-                    f"the plan {file_name} asks for {exercise} in week {other_week} and in week"
-                    f" {week.name}."
+                    _("{plan} asks for {exercise} in week {week} and in week {other}.").format(
+                        plan=plan_name, exercise=exercise, week=other_week, other=week.name
+                    )
                 )
             asked_in[exercise] = week.name
     return weeks
@@ -67,9 +72,17 @@ def read_plan(file: Path) -> dict[str, Week]:
 
 def _read_week(name: str, table: Any, where: str) -> Week:
     if not isinstance(table, dict) or not isinstance(table.get("exercises"), list):
-        raise CourseError(f'{where}: a week needs a line such as exercises = ["07a", "08a"].')
+        raise CourseError(
+            _('{where}: a week needs a line such as exercises = ["07a", "08a"].').format(
+                where=where
+            )
+        )
     if unknown := sorted(table.keys() - {"lessons", "exercises", "due"}):
-        raise CourseError(f"{where}: a week has lessons, exercises and due, and no {unknown[0]}.")
+        raise CourseError(
+            _("{where}: a week has lessons, exercises and due, and no {name}.").format(
+                where=where, name=unknown[0]
+            )
+        )
     try:
         exercises = tuple(catalog.get(str(exercise)).id for exercise in table["exercises"])
     except CourseError as error:
@@ -86,9 +99,10 @@ def choose_weeks(plan: dict[str, Week], names: Sequence[str], file: Path) -> lis
     names.
     """
     if unknown := [name for name in names if name not in plan]:
-        week_names = ", ".join(plan) or "none"
         raise CourseError(
-            f"{paths.shown(file)} has no week {unknown[0]}. Its weeks are: {week_names}."
+            _("{file} has no week {week}. Its weeks are: {weeks}.").format(
+                file=paths.shown(file), week=unknown[0], weeks=", ".join(plan) or _("none")
+            )
         )
     return [plan[name] for name in names]
 
@@ -103,8 +117,10 @@ def read_moment(value: Any, where: str) -> datetime:
         moment = value if isinstance(value, date) else datetime.fromisoformat(value)
     except (TypeError, ValueError):
         raise CourseError(
-            f"{where} {value!r} is no date. Write 2026-12-01, 2026-12-01T18:00, or"
-            " 2026-12-01T18:00+01:00."
+            _(
+                "{where} {value!r} is no date. Write 2026-12-01, 2026-12-01T18:00, or"
+                " 2026-12-01T18:00+01:00."
+            ).format(where=where, value=value)
         ) from None
     if not isinstance(moment, datetime) or (
         isinstance(value, str) and len(value) <= len("2026-12-01")

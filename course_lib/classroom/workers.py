@@ -12,6 +12,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor
 from typing import Any
 
 from course_lib.base.errors import EnvironmentFault
+from course_lib.base.translation import gettext as _
 from course_lib.sandbox import isolation
 
 CONNECT_SECONDS = 10.0
@@ -72,8 +73,10 @@ def count_workers(scheduler: str) -> int:
         threads = sum(client.nthreads().values())
     if not threads:
         raise EnvironmentFault(
-            f"the scheduler at {scheduler} has no worker. Start one on each machine: `dask worker"
-            f" {scheduler} --nthreads 1`."
+            _(
+                "the scheduler at {address} has no worker. Start one on each machine: `dask worker"
+                " {address} --nthreads 1`."
+            ).format(address=scheduler)
         )
     return threads
 
@@ -84,15 +87,19 @@ def _open_client(scheduler: str) -> Iterator[Any]:
         import distributed
     except ImportError:
         raise EnvironmentFault(
-            "--scheduler needs dask.distributed, which is not installed: `pip install -c"
-            " constraints.txt -e .[cluster]`."
+            _(
+                "--scheduler needs dask.distributed, which is not installed: `pip install -c"
+                " constraints.txt -e .[cluster]`."
+            )
         ) from None
     try:
         client = distributed.Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError) as error:
         raise EnvironmentFault(
-            f"no dask scheduler answers at {scheduler} ({error}). Start one with `dask scheduler`;"
-            " the instructor's guide says how."
+            _(
+                "no dask scheduler answers at {address} ({error}). Start one with `dask scheduler`;"
+                " the instructor's guide says how."
+            ).format(address=scheduler, error=error)
         ) from None
     with client:
         yield client

@@ -822,7 +822,7 @@ def release(
     flags = {"gradescope": gradescope, "classroom50": classroom50, "workflow": workflow}
     systems = [name for name, chosen in flags.items() if chosen]
     if len(systems) > 1:
-        raise typer.BadParameter("say one of --gradescope, --classroom50 and --workflow.")
+        raise typer.BadParameter(_("say one of --gradescope, --classroom50 and --workflow."))
     if systems:
         from course_lib.cli.grade import choose_exercises
 
@@ -836,8 +836,10 @@ def release(
         return releasing.release_for(systems[0], folder, exercise_ids, **rules)
     if any((week, plan, only, everything, secret_file, weights, partial, require_tier)):
         raise typer.BadParameter(
-            "the learners' copy has every exercise; the options of grading belong to --gradescope,"
-            " --classroom50 or --workflow."
+            _(
+                "the learners' copy has every exercise; the options of grading belong to"
+                " --gradescope, --classroom50 or --workflow."
+            )
         )
     return releasing.release(folder)
 
@@ -849,14 +851,18 @@ def _require_whole_course(command: str) -> None:
     """
     if paths.is_release():
         raise CourseError(
-            f"{paths.ROOT} is a copy of the course for learners, without solutions and without what"
-            f" `course {command}` needs: give the command in the whole course, from which this copy"
-            " was made."
+            _(
+                "{folder} is a copy of the course for learners, without solutions and without what"
+                " `course {command}` needs: give the command in the whole course, from which this"
+                " copy was made."
+            ).format(folder=paths.ROOT, command=command)
         )
     if paths.is_installed() and command != "grade":
         raise CourseError(
-            "the installed package has no tests and no sources of the lessons, which `course"
-            f" {command}` needs: give the command in a checkout of the course."
+            _(
+                "the installed package has no tests and no sources of the lessons, which `course"
+                " {command}` needs: give the command in a checkout of the course."
+            ).format(command=command)
         )
 
 

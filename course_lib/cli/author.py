@@ -7,6 +7,7 @@ import importlib.util
 from course_lib import catalog
 from course_lib.base import paths
 from course_lib.base.errors import CourseError, EnvironmentFault
+from course_lib.base.translation import gettext as _
 
 _TOOLS = ("pytest", "xdist", "hypothesis", "jupytext", "nbclient")
 
@@ -20,27 +21,35 @@ def new(thing: str, name: str, kind: str | None) -> int:
 
     if thing not in skeletons.NEW:
         raise CourseError(
-            f"there is no {thing!r} to be made. There are: {', '.join(skeletons.NEW)}."
+            _("there is no {thing!r} to be made. There are: {things}.").format(
+                thing=thing, things=", ".join(skeletons.NEW)
+            )
         )
     if thing == "exercise":
         written = skeletons.new_exercise(name, kind or "kernel")
     elif kind:
-        raise CourseError("--kind belongs to a new exercise.")
+        raise CourseError(_("--kind belongs to a new exercise."))
     else:
         written = skeletons.NEW[thing](name)
-    print("\n".join(f"{paths.shown(path)}: written" for path in written))
+    for path in written:
+        print(_("{file}: written").format(file=paths.shown(path)))
     tests = [path for path in written if path.name.startswith("test_")]
     if thing == "exercise":
         print(
-            f"`make build`, then `course author check {name.removeprefix('ex')[:3]}` says what"
-            " is missing."
+            _("`make build`, then `course author check {exercise}` says what is missing.").format(
+                exercise=name.removeprefix("ex")[:3]
+            )
         )
     elif tests:
-        print(f"`python -m pytest {paths.shown(tests[0])}` says what is missing.")
+        print(
+            _("`python -m pytest {file}` says what is missing.").format(file=paths.shown(tests[0]))
+        )
     else:
         print(
-            f"`python -m course_lib.authoring.notebooks {name[:2]}` builds it, and says what is"
-            " missing."
+            _(
+                "`python -m course_lib.authoring.notebooks {lesson}` builds it, and says what is"
+                " missing."
+            ).format(lesson=name[:2])
         )
     return 0
 
@@ -56,8 +65,10 @@ def check(exercise_ids: list[str]) -> int:
     )
     if absent := [tool for tool in _TOOLS if importlib.util.find_spec(tool) is None]:
         raise EnvironmentFault(
-            f"the authors' tools are not installed ({', '.join(absent)} not found). `make dev`"
-            " installs them."
+            _(
+                "the authors' tools are not installed ({tools} not found). `make dev` installs"
+                " them."
+            ).format(tools=", ".join(absent))
         )
     from course_lib.authoring import check as checking
 

@@ -6,6 +6,7 @@ import importlib.util
 from pathlib import Path
 
 from course_lib.base.errors import CourseError, EnvironmentFault
+from course_lib.base.translation import gettext as _
 from course_lib.cli.grade import TIERS
 
 
@@ -45,14 +46,18 @@ def release_for(
 
     if secret_file and system != "gradescope":
         raise CourseError(
-            "--secret-file is for Gradescope alone: what the other systems get, the students can"
-            " read."
+            _(
+                "--secret-file is for Gradescope alone: what the other systems get, the students"
+                " can read."
+            )
         )
     if system == "workflow":
         if weights or partial or tier:
             raise CourseError(
-                "a workflow gives no points and runs on GitHub: --weights, --partial and"
-                " --require-tier are not for it."
+                _(
+                    "a workflow gives no points and runs on GitHub: --weights, --partial and"
+                    " --require-tier are not for it."
+                )
             )
         print(graders.write_workflow(folder, exercises))
         return 0
@@ -71,6 +76,8 @@ def release_for(
 def _require_tools() -> None:
     if importlib.util.find_spec("jupytext") is None:
         raise EnvironmentFault(
-            "a release is built with the authors' tools, which are not here. `make dev` installs"
-            " them."
+            _(
+                "a release is built with the authors' tools, which are not here. `make dev`"
+                " installs them."
+            )
         )

@@ -14,6 +14,7 @@ from course_lib.base.errors import EnvironmentFault
 from course_lib.base.plain import decode, encode
 from course_lib.base.tab import IN_TAB
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.base.worker import WorkerFailure
 from course_lib.compiler.compile_job import CompileJob, CompilerAnswer
 from course_lib.sandbox import jobs
@@ -22,7 +23,7 @@ from course_lib.sandbox.jobs import JobAnswer, JobFailure, ResourceLimits
 from course_lib.sandbox.machine import ServerKind
 from course_lib.sandbox.stage import Stage
 
-_DOES = "compiles kernels"
+_DOES = N_("compiles kernels")
 KIND = ServerKind("course_lib.compiler.machine:make_machine", needs=Needs.PROGRAMS)
 # Ten times the usual need. An endless unrolled loop hits this limit before the machine starts to
 # swap.

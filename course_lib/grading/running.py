@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from course_lib.base import background
 from course_lib.base.errors import EnvironmentFault
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.grading.cases.plan import Plan
 from course_lib.grading.execution import child, runner
 from course_lib.grading.execution.runner import ResourceLimits, Run
@@ -202,7 +203,7 @@ def forget_unwritten(judged: list[Judged]) -> None:
 
 def describe_not_started(run: Run) -> EnvironmentFault:
     """Make the error that blames the machine for a run in which no case began."""
-    return jobs.describe_not_started("runs your code", run.printed)
+    return jobs.describe_not_started(N_("runs your code"), run.printed)
 
 
 class FirstFailure:

@@ -24,6 +24,7 @@ import numpy as np
 from course_lib.base import runtime
 from course_lib.base.errors import CourseError
 from course_lib.base.plain import decode, encode
+from course_lib.base.translation import mark as N_
 from course_lib.base.worker import WorkerFailure
 from course_lib.launching.description import Launch, LaunchTensor
 from course_lib.sandbox import jobs
@@ -313,7 +314,7 @@ def interpret_apart(
     except JobFailure as failure:
         raise CourseError(_describe_end(failure.answer, seconds)) from None
     except WorkerFailure as failed:
-        raise jobs.describe_not_started("interprets kernels", failed) from None
+        raise jobs.describe_not_started(N_("interprets kernels"), failed) from None
     with expect_sense():
         answer = decode(_Answer, plain)
         if answer.refused:

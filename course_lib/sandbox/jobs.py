@@ -24,6 +24,7 @@ from typing import Any
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.files import TemporaryFolder
 from course_lib.base.tab import IN_TAB
+from course_lib.base.translation import gettext as _
 from course_lib.base.worker import WorkerFailure
 from course_lib.sandbox import in_process, in_worker, isolation, servers
 from course_lib.sandbox.machine import ANSWER, ServerKind
@@ -128,10 +129,10 @@ def describe_not_started(
     """Return an error that blames the machine for a process that did not start.
 
     Args:
-        does: completes "the process that".
+        does: completes "the process that"; marked for translation where it is written.
         failed: how its start failed, or the text that it printed.
     """
-    printed, otherwise = "", "it printed nothing"
+    printed, otherwise = "", _("it printed nothing")
     match failed:
         case JobAnswer():
             printed, otherwise = failed.printed, failed.ended
@@ -143,8 +144,10 @@ def describe_not_started(
             printed = failed
     last_line = (printed.strip().splitlines() or [otherwise])[-1].strip()
     return EnvironmentFault(
-        f"the process that {does} did not start ({last_line}). `course doctor` says what is wrong"
-        " with this machine.",
+        _(
+            "the process that {does} did not start ({reason}). `course doctor` says what is wrong"
+            " with this machine."
+        ).format(does=_(does), reason=last_line),
         printed,
     )
 
@@ -244,8 +247,10 @@ def _run_in_folder(
     if answer.stage is Stage.STARTING and lowest_tier in answer.refusals:
         why = "; ".join(f"{tier}: {reason}" for tier, reason in answer.refusals.items())
         raise EnvironmentFault(
-            f"this machine cannot shut a check in as well as was asked ({lowest_tier}). Nothing was"
-            f" run. What it said: {why}. `course doctor` says what would be needed."
+            _(
+                "this machine cannot shut a check in as well as was asked ({tier}). Nothing was"
+                " run. What it said: {reasons}. `course doctor` says what would be needed."
+            ).format(tier=_(lowest_tier), reasons=why)
         )
     return answer
 

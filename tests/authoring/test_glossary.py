@@ -17,8 +17,8 @@ _NOT_PROSE = re.compile(
     r"```.*?```|\$\$.*?\$\$|`[^`]*`|\$[^$]*\$|\[[^\]]*\]\([^)]*\)|<[^>]*>|\{\w+\}", re.DOTALL
 )
 _OTHER_SENSE = re.compile(
-    r"\b(?:forwards|backwards|by floor|register it|A grid of|mean squared|operations? on shared"
-    r" memory|the shared memory below)\b"
+    r"\b(?:forwards|backwards|by floor|in a row|register it|A grid of|mean squared"
+    r"|operations? on shared memory|the shared memory below)\b"
 )
 # English words that also mean something else: to signify, to keep a measurement, a competition
 SEVERAL_MEANINGS = {"mean", "store", "race", "LayerNorm", "RMSNorm"}  # both languages have two

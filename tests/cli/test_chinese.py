@@ -12,7 +12,10 @@ from english import find_english
 
 from course_lib import catalog, doctor
 from course_lib.base import installation, paths
+from course_lib.base.errors import CourseError
+from course_lib.base.translation import translate_filled
 from course_lib.catalog import texts
+from course_lib.classroom import own_word
 from course_lib.cli import app as cli
 from course_lib.doctor import gpu, isolation, machine, packages
 
@@ -70,6 +73,81 @@ def test_help(printed, command):
 def test_wrong_use_and_errors(printed, own_exercises, arguments):
     text = printed(*arguments)
     assert re.search("[\u4e00-\u9fff]", text) and find_english(text) == []
+
+
+@pytest.fixture
+def classroom(tmp_path, monkeypatch):
+    """A class of one learner, and files with which a teacher goes wrong, in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("empty", "class/ann/exercises", "full"):
+        (tmp_path / name).mkdir(parents=True)
+    for name, text in {
+        "class/ann/exercises/ex01a_first.py": "x = 1\n",
+        "full/notes.txt": "",
+        "outside.csv": "learner,path\nann,../ann\n",
+        "columns.csv": "name,path\nann,ann\n",
+        "nobody.csv": "learner,path\n,ann\n",
+        "twice.toml": '[1]\nexercises = ["01a"]\n[2]\nexercises = ["01a"]\n',
+        "unknown.toml": '[1]\nexercises = ["01a"]\nroom = "5"\n',
+        "bare.toml": "[1]\nlessons = []\n",
+    }.items():
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "grade none -o out --all", "grade empty -o out --all", "grade outside.csv -o out --all",
+        "grade class/ann/exercises -o out --all", "grade full -o out --all",
+        "grade class -o class/out --all", "grade class -o full --all",
+        "grade class -o out --all --map none.csv", "grade class -o out --all --map outside.csv",
+        "grade class -o out --all --map columns.csv", "grade class -o out --all --map nobody.csv",
+        "grade class -o out --week 99", "grade class -o out --week 1 --weeks none.toml",
+        "grade class -o out --week 1 --weeks twice.toml", "grade class -o out --all --due monday",
+        "grade class -o out --week 1 --weeks unknown.toml",
+        "grade class -o out --week 1 --weeks bare.toml",
+        "grade class -o out --all --due 2026-12-01 --late cheap",
+        "grade class -o out --all --due 2026-12-01 --late 200%aday",
+        "grade class -o out --only 01a --recheck 04a", "grade out --show ann 01a",
+        "grade class -o out --all --secret-file none", "check 01a --secret-file full/notes.txt",
+        "release full", "release docs.txt --workflow --week 1",
+        "release out --workflow --week 1 --partial", "release out --classroom50 --secret-file x",
+        "author new boat 11a_boat", "author new exercise boat", "author new lesson boat",
+        "author new kernel 7", "author new picture p --kind torch",
+    ],
+)  # fmt: skip
+def test_errors_of_teachers_and_authors(printed, classroom, arguments):
+    text = printed(*(word.replace("aday", " a day") for word in arguments.split()))
+    assert re.search("[\u4e00-\u9fff]", text) and find_english(text) == []
+    assert "用法见" not in text, "the arguments do not reach the error"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "learner,points", "learner,exercise,points\neve,01a,1",
+        "learner,exercise,points\nann,01a,q", "learner,exercise,points\nann,01a,1,2",
+        "learner,exercise,points\nann,99z,1",
+        "learner,exercise,points\nann,01a,1\nann,1a,1",
+        "learner,exercise,points,late\nann,01a,1,soon",
+    ],
+)  # fmt: skip
+def test_errors_of_the_own_word(chinese, tmp_path, lines):
+    (tmp_path / "marks.csv").write_text(lines)
+    with pytest.raises(CourseError) as caught:
+        own_word.read_words(tmp_path / "marks.csv", [("ann", {"ann"})])
+    text = str(caught.value)
+    assert re.search("[\u4e00-\u9fff]", text) and find_english(text) == []
+
+
+def test_what_a_confined_process_says_of_an_archive(chinese):
+    """It has no catalog, so its sentences are translated when they are filled."""
+    for english, translated in {
+        "ex01a.py and 2 more: not read, it is a link": "ex01a.py 和另外 2 个：没有读取，是链接",
+        "has more than 20000 members": "里面的条目超过 20000 个",
+    }.items():
+        assert translate_filled(english, "interface") == translated
 
 
 def test_stored_measurements(printed):

@@ -18,6 +18,7 @@ from course_lib.authoring.wheel import build_wheel
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.files import open_private
+from course_lib.base.translation import gettext as _
 
 _TEMPLATES = Path(__file__).parent
 _DATE = (1980, 1, 1, 0, 0, 0)
@@ -45,11 +46,11 @@ def write_gradescope(folder: Path, settings: str, secret: bytes | None) -> str:
             entry = zipfile.ZipInfo(name, _DATE)
             entry.external_attr = (0o755 if content.startswith(b"#!") else 0o644) << 16
             archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
-    return (
-        f"{file}, {file.stat().st_size / 1e6:.0f} MB, is the autograder of one assignment. It holds"
-        " the secret of the hidden cases and the course's solutions: do not pass it on."
-        " docs/grading-a-class.md says where to upload it, and which memory to choose."
-    )
+    return _(
+        "{file}, {size} MB, is the autograder of one assignment. It holds the secret of the hidden"
+        " cases and the course's solutions: do not pass it on. docs/grading-a-class.md says where"
+        " to upload it, and which memory to choose."
+    ).format(file=file, size=f"{file.stat().st_size / 1e6:.0f}")
 
 
 def write_classroom50(folder: Path, settings: str) -> str:
@@ -63,11 +64,11 @@ def write_classroom50(folder: Path, settings: str) -> str:
     folder.mkdir(parents=True, exist_ok=True)
     for name, content in files.items():
         (folder / name).write_bytes(content)
-    return (
-        f"{folder} has the autograder of one assignment. Copy its files into"
+    return _(
+        "{folder} has the autograder of one assignment. Copy its files into"
         " CLASSROOM/autograders/ASSIGNMENT/ of your classroom50 repository;"
         " docs/grading-a-class.md says what its points are worth."
-    )
+    ).format(folder=folder)
 
 
 def write_workflow(folder: Path, exercises: Sequence[str]) -> str:
@@ -81,12 +82,18 @@ def write_workflow(folder: Path, exercises: Sequence[str]) -> str:
     """
     if not (folder / "Makefile").is_file() or not (folder / "exercises").is_dir():
         raise CourseError(
-            f"{folder} is no copy of the course for learners: `course release {folder}` makes one"
-            " first."
+            _(
+                "{folder} is no copy of the course for learners: `course release {folder}` makes"
+                " one first."
+            ).format(folder=folder)
         )
     file = folder / ".github" / "workflows" / "check.yml"
     if file.exists():
-        raise CourseError(f"{file} is there already, and nothing is overwritten. Remove it first.")
+        raise CourseError(
+            _("{file} is there already, and nothing is overwritten. Remove it first.").format(
+                file=file
+            )
+        )
     own_workflow = (paths.ROOT / ".github" / "workflows" / "check.yml").read_text(encoding="utf-8")
     pins = dict(re.findall(r"uses: (\S+)@(.+)", own_workflow))
     text = (
@@ -99,10 +106,10 @@ def write_workflow(folder: Path, exercises: Sequence[str]) -> str:
         re.sub(r"(\S+)@PINNED", lambda match: f"{match[1]}@{pins[match[1]]}", text),
         encoding="utf-8",
     )
-    return (
-        f"{file} checks {', '.join(exercises)} at every push, with the cases that every learner"
-        " has: it shows how far they are, and gives no points."
-    )
+    return _(
+        "{file} checks {exercises} at every push, with the cases that every learner has: it shows"
+        " how far they are, and gives no points."
+    ).format(file=file, exercises=", ".join(exercises))
 
 
 def _collect(settings: str) -> dict[str, bytes]:

@@ -30,6 +30,8 @@ import numpy as np
 from course_lib.base import paths
 from course_lib.base.errors import CourseError
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import join_sentences
+from course_lib.base.translation import mark as N_
 from course_lib.grading.cases.case import (
     PARTIALS,
     Case,
@@ -39,7 +41,7 @@ from course_lib.grading.cases.case import (
 )
 
 LEAST_BYTES = 16
-_MAKE_ONE = (
+_MAKE_ONE = N_(
     'Make one: `python -c "import secrets; print(secrets.token_hex(16))" > FILE`, and keep it for'
     " the whole class."
 )
@@ -100,24 +102,33 @@ def read_secret(path: Path) -> bytes:
         with path.open("rb") as file:
             data = file.read(_MOST_BYTES + 1)
     except OSError as error:
-        raise CourseError(
-            f"the secret cannot be read from {paths.shown(path)}: {error.strerror or error}."
-            f" {_MAKE_ONE}"
+        raise _refuse_secret(
+            _("the secret cannot be read from {file}: {reason}.").format(
+                file=paths.shown(path), reason=error.strerror or error
+            )
         ) from None
     secret = data.strip()
     if not secret:
-        raise CourseError(f"{paths.shown(path)} is empty; a secret belongs in it. {_MAKE_ONE}")
+        raise _refuse_secret(
+            _("{file} is empty; a secret belongs in it.").format(file=paths.shown(path))
+        )
     if len(data) > _MOST_BYTES:
-        raise CourseError(
-            f"{paths.shown(path)} has more than {_MOST_BYTES} bytes; a secret is one line."
-            f" {_MAKE_ONE}"
+        raise _refuse_secret(
+            _("{file} has more than {count} bytes; a secret is one line.").format(
+                file=paths.shown(path), count=_MOST_BYTES
+            )
         )
     if len(secret) < LEAST_BYTES:
-        raise CourseError(
-            f"the secret in {paths.shown(path)} has {len(secret)} bytes; one under {LEAST_BYTES}"
-            f" can be guessed. {_MAKE_ONE}"
+        raise _refuse_secret(
+            _("the secret in {file} has {count} bytes; one under {least} can be guessed.").format(
+                file=paths.shown(path), count=len(secret), least=LEAST_BYTES
+            )
         )
     return secret
+
+
+def _refuse_secret(problem: str) -> CourseError:
+    return CourseError(join_sentences(problem, _(_MAKE_ONE)))
 
 
 def draw_hidden_case(case: Case, rng: np.random.Generator) -> Case:

@@ -9,6 +9,7 @@ from typing import Any
 from course_lib.base import paths
 from course_lib.base.errors import CourseError, EnvironmentFault
 from course_lib.base.translation import gettext as _
+from course_lib.base.translation import mark as N_
 from course_lib.base.worker import WorkerFailure
 from course_lib.catalog import Exercise
 from course_lib.catalog.texts import find_file, make_unsolved_text
@@ -67,11 +68,11 @@ def read(
     try:
         answer = jobs.ask(KIND, job, _LIMITS)
     except WorkerFailure as failed:
-        raise jobs.describe_not_started("reads your file", failed) from None
+        raise jobs.describe_not_started(N_("reads your file"), failed) from None
     except JobFailure as failure:
         answer = failure.answer
         if answer.stage is Stage.STARTING:
-            raise jobs.describe_not_started("reads your file", answer) from None
+            raise jobs.describe_not_started(N_("reads your file"), answer) from None
         raise Unreadable(
             "too_complex",
             _(
