@@ -23,7 +23,13 @@ ROOT = Path(__file__).resolve().parent.parent
 RECORD = ROOT / ".ci" / "proven.json"
 DAYS = 7
 _BUILD = ("pyproject.toml", "constraints.txt", "tools/installer.py", "tools/proven.py")
-_BOOTSTRAP = ("Makefile", "setup.py", "tools/bootstrap.py", "tools/machine.py")
+_BOOTSTRAP = (
+    "Makefile",
+    "setup.py",
+    "tools/bootstrap.py",
+    "tools/machine.py",
+    "tools/translation.py",
+)
 # by stage: paths whose contents count, and folders of which only the names of the files count,
 # since the tests prove the contents
 _INPUTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
