@@ -54,7 +54,7 @@ from course_lib.lessons.prediction import find
 blocked, four = compile_forward("blocked"), compile_forward("resident")
 a_load = 8192 // (32 * 4) * 2 // 16  # instructions of 16 bytes that bring a row of fp16 to 128 threads
 assert a_load == 8
-assert blocked.loads == {16: (3 + 2) * a_load} and four.loads == {16: (1 + 2) * a_load}
+assert blocked.loads == {16: (3 + 2) * a_load} == {16: 40} and four.loads == {16: (1 + 2) * a_load}
 many = compile_forward("blocked", num_warps=32)
 copies = [sum("LDG" in many.sass.splitlines()[n - 1] for n in part.sass) for part in many.lines.values()]
 assert many.loads == {16: 17} and sorted(n for n in copies if n) == [1, 1, 1, 7, 7]
