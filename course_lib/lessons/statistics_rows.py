@@ -31,6 +31,17 @@ def run_on_rows(kernel: Any, x: Tensor, BLOCK: int, **constexprs: Any) -> tuple[
     return mean, var
 
 
+def add_with_running_sums(values: np.ndarray, sums: int) -> np.ndarray:
+    """Add up the last axis as a kernel with a block of ``sums`` lanes does: each lane has a running
+    sum, and in the end the sums meet in pairs. Shape (..., N), where ``sums``, a power of two,
+    divides N; returns shape (...), of the same dtype."""
+    lanes = np.add.accumulate(values.reshape(*values.shape[:-1], -1, sums), axis=-2)[..., -1, :]
+    while lanes.shape[-1] > 1:
+        half = lanes.shape[-1] // 2
+        lanes = lanes[..., :half] + lanes[..., half:]
+    return lanes[..., 0]
+
+
 def find_error(var: Tensor | np.ndarray, x: Tensor | np.ndarray) -> float:
     """Return the largest relative error of the rows' variances. The true ones are computed in
     float64 from the stored numbers."""

@@ -25,6 +25,7 @@ from course_lib.kernels.norm_backward import (
 from course_lib.lessons.own_launch import order_arguments
 from course_lib.lessons.pictures.compiled_kernel.model import learners_kernel, make_pointers
 from course_lib.lessons.pictures.schedule.run import Interleaving, interleaved
+from course_lib.lessons.statistics_rows import add_with_running_sums
 from course_lib.norms import reference
 
 ROWS, COLUMNS = 6, 16  # size of the matrices for the lesson's first dw
@@ -69,12 +70,8 @@ def draw_rows(count: int, seed: int = _FIRST_ROW) -> np.ndarray:
 def compute_rstd(x: np.ndarray, split: Split, M: int) -> np.ndarray:
     """Return the rstd of RMSNorm of each row of ``x``, in fp32, as the split adds it up in a batch
     of M rows."""
-    parts = (x * x).reshape(len(x), split.count_parts(M), -1, split.count_sums(M))
-    lanes = np.add.accumulate(parts, axis=2)[:, :, -1]
-    while lanes.shape[-1] > 1:  # the running sums meet in pairs
-        half = lanes.shape[-1] // 2
-        lanes = lanes[..., :half] + lanes[..., half:]
-    total = np.add.accumulate(lanes[..., 0], axis=1)[:, -1]
+    parts = (x * x).reshape(len(x), split.count_parts(M), -1)
+    total = np.add.accumulate(add_with_running_sums(parts, split.count_sums(M)), axis=1)[:, -1]
     return 1 / np.sqrt(total / np.float32(x.shape[1]) + np.float32(1e-6))
 
 

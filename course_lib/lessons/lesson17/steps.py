@@ -6,9 +6,11 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import torch
 
 from course_lib.base.translation import gettext as _
+from course_lib.lessons.statistics_rows import add_with_running_sums
 from course_lib.lessons.steps.step import In, Slip, Step, Try, WrongForm
 from course_lib.norms import specimens
 
@@ -58,16 +60,6 @@ def _accept_shape(shape: Any) -> str:
     return _("for this shape db is {M} everywhere, as it should be: no row is lost.").format(M=M)
 
 
-def _add_squares(row: torch.Tensor, sums: int) -> torch.Tensor:
-    """Return the sum of the squares in fp32, with as many running sums that meet in pairs."""
-    lanes = torch.zeros(sums)
-    for part in (row * row).split(sums):
-        lanes = lanes + part
-    while len(lanes) > 1:
-        lanes = lanes[: len(lanes) // 2] + lanes[len(lanes) // 2 :]
-    return lanes[0]
-
-
 def _accept_whole_row(row: Any) -> str:
     try:
         numbers = [float(number) for number in row]
@@ -79,8 +71,9 @@ def _accept_whole_row(row: Any) -> str:
         )
     if not all(0 <= number <= 5000 and number.is_integer() for number in numbers):
         raise WrongForm(_("`whole_row` has to hold whole numbers between 0 and 5000."))
+    squares = np.square(np.array(numbers, dtype=np.float32))
     alone, beside_299 = (
-        torch.rsqrt(_add_squares(torch.tensor(numbers), sums) / _COLUMNS + 1e-5)
+        1 / np.sqrt(add_with_running_sums(squares, sums) / np.float32(_COLUMNS) + np.float32(1e-5))
         for sums in (1024, 256)
     )
     if alone != beside_299:
