@@ -166,7 +166,7 @@ def describe_mark_status(status: str) -> str:
     return words.get(status) or describe_status(status)
 
 
-def _count_learners(count: int) -> str:
+def count_learners(count: int) -> str:
     return _("1 learner") if count == 1 else _("{count} learners").format(count=count)
 
 
@@ -321,7 +321,7 @@ def _open_templates() -> Environment:
         "happened": say_what_happened,
         "status": describe_mark_status,
         "columns": tuple(_STYLES),
-        "count_learners": _count_learners,
+        "count_learners": count_learners,
         "count_exercises": _count_exercises,
         "list_words": list_words,
         "AND": AND,

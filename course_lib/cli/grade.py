@@ -28,6 +28,7 @@ from course_lib.classroom.grade_class import (
 )
 from course_lib.classroom.lateness import read_late_rule
 from course_lib.classroom.out_folder import is_in_repository
+from course_lib.classroom.reports import count_learners
 from course_lib.cli.terminal import console, say
 from course_lib.sandbox import isolation
 
@@ -271,13 +272,9 @@ def _tell_lines() -> Callable[[Progress], None]:
 def _describe_progress(progress: Progress) -> str:
     return _("{done} of {learners}, {files}").format(
         done=f"{progress.done:.0f}",
-        learners=_count_learners(progress.learners),
+        learners=count_learners(progress.learners),
         files=_count_files(progress.files),
     )
-
-
-def _count_learners(count: int) -> str:
-    return _("1 learner") if count == 1 else _("{count} learners").format(count=count)
 
 
 def _count_files(count: int) -> str:
@@ -295,7 +292,7 @@ def _say_what_came_out(graded: Graded) -> None:
         tier = _("{tier} or better").format(tier=tier)
     print(
         _("{learners}: {files} checked, {verdicts} kept from before. Isolation: {tier}.").format(
-            learners=_count_learners(graded.learners),
+            learners=count_learners(graded.learners),
             files=_count_files(graded.checked),
             verdicts=_count_verdicts(graded.kept),
             tier=tier,

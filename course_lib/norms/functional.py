@@ -171,16 +171,8 @@ def add_rms_norm(
         return _normalise_nothing(input, dtype, weight), input + residual
     if _is_transformed():
         total = input + residual
-        return _normalise_in_pytorch(
-            total,
-            normalized_shape,
-            weight,
-            None,
-            _resolve_eps(eps, input),
-            dtype,
-            weight_offset,
-            centred=False,
-        ), total
+        y = rms_norm(total, normalized_shape, weight, eps, dtype=dtype, weight_offset=weight_offset)
+        return y, total
     run = (
         _choose_eager(_AddRMSNorm, _add_rms_norm_outputs, input, residual, weight) or _add_rms_norm
     )
@@ -225,9 +217,10 @@ def add_layer_norm(
         return _normalise_nothing(input, dtype, weight, bias), input + residual
     if _is_transformed():
         total = input + residual
-        return _normalise_in_pytorch(
-            total, normalized_shape, weight, bias, eps, dtype, weight_offset, centred=True
-        ), total
+        y = layer_norm(
+            total, normalized_shape, weight, bias, eps, dtype=dtype, weight_offset=weight_offset
+        )
+        return y, total
     run = (
         _choose_eager(_AddLayerNorm, _add_layer_norm_outputs, input, residual, weight, bias)
         or _add_layer_norm
